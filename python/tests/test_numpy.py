@@ -1,6 +1,7 @@
 """The operations on NumPy arrays against their definition."""
 
 import os
+import sys
 import threading
 
 import definition
@@ -598,3 +599,33 @@ def test_a_call_that_is_refused_keeps_no_plan(random):
         with pytest.raises(thresher.InvalidArgumentError, match="out repeats one row"):
             tn.dual_gemm(np.ones((rows, 32), np.float16), b, b, out=np.lib.stride_tricks.as_strided(np.zeros(8, np.float16), (rows, 8), (0, 2)))
     assert len(_plans.plans._values) == before
+
+
+@pytest.mark.parametrize("weights", ["float16", "bfloat16", "fp8"])
+@pytest.mark.parametrize("tokens", ["float16", "bfloat16", "fp8", "nvfp4"])
+def test_the_type_of_an_output_that_nobody_says(random, tokens, weights):
+    def matrix(kind, *shape):
+        *outer, rows, k = shape
+        if kind == "fp8":
+            return thresher.Fp8(random.integers(0, 100, shape, np.uint8), np.full((*outer, rows), 0.01, np.float32), per="row")
+        if kind == "nvfp4":
+            return thresher.Nvfp4(random.integers(0, 256, (*outer, rows, k // 2), np.uint8), random.integers(40, 60, (*outer, rows, k // 16), np.uint8))
+        return normal(random, shape, {"float16": np.float16, "bfloat16": BF16}[kind])
+
+    expected = next((kind for kind in (tokens, weights) if kind.endswith("16")), "bfloat16")
+    a, b, stack, rows = matrix(tokens, 5, 64), matrix(weights, 64, 64), matrix(weights, 1, 64, 64), dict(offsets=np.array([0, 5], np.int32))
+    pair, one = tn.pack(b, b), tn.pack_gemm(b)
+    pairs, ones = tn.pack_grouped(stack, stack), tn.pack_grouped(stack)
+    for result in (tn.dual_gemm(a, b, b), tn.gemm(a, b), tn.grouped_dual_gemm(a, stack, stack, **rows), tn.grouped_gemm(a, stack, **rows),
+                   tn.dual_gemm_packed(a, pair), tn.gemm_packed(a, one), tn.grouped_dual_gemm_packed(a, pairs, **rows),
+                   tn.grouped_gemm_packed(a, ones, **rows), tn.gated_mlp(a, pair, one),
+                   tn.moe(a, pairs, ones, np.zeros((5, 1), np.int32), np.ones((5, 1), np.float32))):
+        assert result.dtype.name == expected
+
+
+def test_bfloat16_without_ml_dtypes_is_refused_with_a_sentence(random, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    codes = thresher.Fp8(random.integers(0, 100, (8, 32), np.uint8), np.ones(8, np.float32), per="row")
+    with pytest.raises(thresher.InvalidArgumentError, match="NumPy has no bfloat16 for the output: install ml_dtypes, or give out_dtype or out"):
+        tn.gemm(codes, codes)
+    assert tn.gemm(codes, codes, out_dtype="float32").dtype == np.float32

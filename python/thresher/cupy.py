@@ -1,8 +1,9 @@
 """The operations on CuPy's arrays, by their GPU, in CuPy's current stream.
 
-Arrays are given as CuPy's, or as objects with `__cuda_array_interface__` or `__dlpack__` in memory of a GPU; nothing is copied. All of a
-call lie on one GPU, which is CuPy's current one. Results are new CuPy arrays, or what was given as `out`, a CuPy array. The
-workspace comes from CuPy's memory pool. `threads` is of no use here; `strategy` is one of `thresher.strategies(operation, "cuda")`.
+Arrays are given as CuPy's, or as objects with `__cuda_array_interface__` or `__dlpack__` in memory of a GPU; nothing is copied, so
+that ids, offsets and counts are int32, weights of rows float32, and all of them contiguous. All of a call lie on one GPU, which is
+CuPy's current one. Results are new CuPy arrays, or what was given as `out`, a CuPy array. The workspace comes from CuPy's memory
+pool. `threads` is of no use here; `strategy` is one of `thresher.strategies(operation, "cuda")`.
 
 The functions are those of thresher.numpy, and raise as they do. Packed weights are packed for the GPU, and their header is read in every
 call, for which it waits; calls that a CUDA graph is to capture are better made with thresher.torch.

@@ -1,8 +1,8 @@
 """The operations on NumPy arrays, by this CPU.
 
-Arrays are given as NumPy's, or as objects with `__dlpack__` (PyTorch's and JAX's arrays) or `__array_interface__`; nothing is copied.
-bfloat16 is the type of that name of the package ml_dtypes. Results are new NumPy arrays, or what was given as `out`, a NumPy
-array that may be written to.
+Arrays are given as NumPy's, or as objects with `__dlpack__` (PyTorch's and JAX's arrays) or `__array_interface__`; nothing is copied
+but ids, offsets and weights of rows that are int64, of 16 bits or strided. bfloat16 is the type of that name of the package
+ml_dtypes. Results are new NumPy arrays, or what was given as `out`, a NumPy array that may be written to.
 
 Every function raises InvalidArgumentError with one sentence, and has written nothing, when arguments do not fit together.
 `threads` is how many to use, 0 for all; `strategy` one of `thresher.strategies(operation)`, None for the default.
