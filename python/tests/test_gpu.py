@@ -128,6 +128,16 @@ def test_layers():
     assert torch.equal(on_cpu.to("cuda")(x, ids, factors), module(x, ids, factors))
 
 
+@pytest.mark.parametrize("n", [256, 144])
+def test_gated_mlp_of_fp8(n):
+    x, weights = normal(TOKENS, 256), [fp8(*shape, "block")[0] for shape in ((n, 256), (n, 256), (256, n))]
+    module = tt.GatedMLP(*weights, tokens="fp8_block")
+    on_cpu = tt.GatedMLP(*(thresher.Fp8(one.values.cpu(), one.scales.cpu(), per="block") for one in weights), tokens="fp8_block")
+    result, expected = module(x).double().cpu(), on_cpu(x.cpu()).double()
+    assert (result - expected).norm() <= 2**-6 * expected.norm()
+    assert module(x.float()).dtype == torch.float32
+
+
 def test_attention():
     q, k, v = normal(2, 4, 65, 64), normal(2, 2, 130, 64), normal(2, 2, 130, 64)
     result, lse = tt.attention(q, k, v, causal=True, return_lse=True)

@@ -158,6 +158,14 @@ class Scaling(Attention):
         return self.attended(q, k, v)
 
 
+class ByType(Attention):
+    def forward(self, hidden_states, position_embeddings):
+        q, k, v = self.projected(hidden_states)
+        if self.layer_type == "sliding_attention":
+            q, k = apply_rotary_pos_emb(q, k, *position_embeddings)
+        return self.attended(q, k, v)
+
+
 class ByHead(Attention):
     def forward(self, hidden_states, position_embeddings):
         q, k, v = self.projected(hidden_states)
@@ -190,7 +198,7 @@ def doubled(module):
 ATTENTION = {
     "llama": lambda: Attention(),
     "llama with biases": lambda: Attention(bias=True, o_bias=True),
-    "qwen2": lambda: Attention(bias=True, sliding_window=None),
+    "qwen2": lambda: Attention(bias=True, sliding_window=None, layer_type="full_attention"),
     "qwen3": lambda: Attention(**norms(), sliding_window=None),
     "gemma2": lambda: Attention(scaling=100.0**-0.5, attn_logit_softcapping=2.0, sliding_window=4),
     "gemma3": lambda: Attention(**norms(offset=1.0), sliding_window=5, is_sliding=True),
@@ -237,6 +245,22 @@ def test_attention_takes_what_is_near_the_module():
     assert tt.Attention.from_float(Elsewhere(), pairs="interleaved").pairs == "interleaved"
     assert tt.Attention.from_float(Unread(attn_logit_softcapping=2.0), pairs="halves", ignore=["attn_logit_softcapping"]).options["softcap"] == 0.0
     assert tt.Attention.from_float(Attention(use_rope=True), ignore=["use_rope"]).pairs == "halves"
+
+
+@pytest.mark.parametrize("call, kind", [
+    (lambda: tt.GatedMLP.from_float(None), "NoneType"),
+    (lambda: tt.MoE.from_float([3]), "int"),
+    (lambda: tt.MoE.from_float(types.SimpleNamespace(gate_up_proj=torch.ones(1, 2, 1))), "SimpleNamespace"),
+    (lambda: tt.Attention.from_float("attention"), "str"),
+])
+def test_what_is_no_module_is_refused(call, kind):
+    refused(call, f"module is a {kind}, expected a torch.nn.Module")
+
+
+def test_modules_are_made_where_gradients_are_recorded():
+    with torch.enable_grad():
+        for module in (tt.GatedMLP.from_float(MLP(nn.SiLU())), tt.MoE.from_float(GptOss()), tt.Attention.from_float(Attention(**norms()))):
+            assert not list(module.parameters()) and not any(one.requires_grad for one in module.buffers())
 
 
 def test_a_part_of_each_head_turns():
@@ -294,6 +318,7 @@ ATTENTION_REFUSED = [
     (lambda: Attention(q_norm=RMSNorm(64), k_norm=RMSNorm(64, eps=1e-5)), {}, "q_norm and k_norm have the eps 1e-06 and 1e-05"),
     (lambda: Unread(attn_logit_softcapping=2.0), {}, "the module Unread has attn_logit_softcapping 2.0, which its forward does not read"),
     (Scaling, {}, "the forward of the module Scaling takes position_ids, which Attention does not take"),
+    (lambda: ByType(layer_type="full_attention"), {}, "the module ByType has layer_type ('full_attention')"),
     (ByHead, {}, "the module ByHead takes position_embeddings, but how it turns by them cannot be seen"),
     (lambda: Attention(scaling=nn.Parameter(torch.ones(64))), {}, "scaling of the module Attention is a Parameter, expected a number"),
     (Compressed, {}, "the module has no layer k_proj, but q_proj, kv_a_proj_with_mqa"),

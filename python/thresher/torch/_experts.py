@@ -9,7 +9,7 @@ from torch import nn
 from .._library import refuse
 from .._options import ORDERS, one_of
 from ._module_activation import Activation, given_activation, named, of_gating
-from ._float_modules import activation_in, agreed, called, expect_nothing_else, stacked_layers
+from ._float_modules import activation_in, agreed, called, expect_module, expect_nothing_else, stacked_layers
 
 _SAID = ("is_transposed", "is_concatenated", "has_bias", "has_gate", "has_post_expert_norm")
 _TENSORS = ("gate_up_proj", "down_proj", "gate_up_proj_bias", "down_proj_bias")
@@ -57,6 +57,7 @@ def _cut(given: Experts, start: int, stop: int) -> Experts:
 
 
 def _of_one_module(module: Any, activation: str | None, order: str | None, ignore: Iterable[str], constants: dict) -> Experts:
+    expect_module(module)
     for name, wanted in (("has_gate", True), ("has_post_expert_norm", False), ("_is_expert_parallel", False)):
         if getattr(module, name, wanted) != wanted:
             refuse(f"{name} of the module {called(module)} is {not wanted}, expected {wanted}")

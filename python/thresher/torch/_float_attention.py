@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from .._library import refuse
-from ._float_modules import called, configured, expect_nothing_else, forward_of, linear, names_of, words_of
+from ._float_modules import called, configured, expect_module, expect_nothing_else, forward_of, linear, names_of, words_of
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")
 _READ = ("q_norm", "k_norm", "head_dim", "is_causal", "scaling", "attn_logit_softcapping", "sliding_window", "is_sliding")
@@ -21,6 +21,7 @@ _TOLERANCE = 2.0**-6  # of norms that round to bfloat16
 
 
 def parts_of(module: nn.Module, ignore: Iterable[str], **given: Any) -> dict[str, Any]:
+    expect_module(module)
     layers = [linear(module, name)[1] for name in _PROJECTIONS]
     forward, ignored = forward_of(module), names_of(ignore)
     expect_nothing_else(module, (*_PROJECTIONS, *_READ), "Attention", ignored)

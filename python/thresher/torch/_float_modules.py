@@ -19,11 +19,16 @@ _LIMITS = ("limit", "swiglu_limit")
 _WITHOUT_EFFECT = frozenset((
     "training", "config", "name", "layer_idx", "layer_id", "layer_type", "hidden_size", "hidden_dim", "intermediate_size", "intermediate_dim",
     "ffn_dim", "dim", "embed_dim", "inner_dim", "num_experts", "num_heads", "num_attention_heads", "num_key_value_heads", "num_kv_heads",
-    "num_key_value_groups", "attention_dropout", "dropout", "max_position_embeddings", "rope_theta"))
+    "num_key_value_groups", "attention_dropout", "residual_dropout", "dropout", "max_position_embeddings", "rope_theta"))
 
 
 def called(module: Any) -> str:
     return type(module).__name__
+
+
+def expect_module(module: Any) -> None:
+    if not isinstance(module, nn.Module):
+        refuse(f"module is a {called(module)}, expected a torch.nn.Module")
 
 
 def configured(module: nn.Module, name: str) -> Any:
@@ -46,7 +51,8 @@ def parts_of(module: nn.Module) -> dict[str, Any]:
     tensors = {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
     layers = {name: child for name, child in module.named_children() if not isinstance(child, (nn.Dropout, nn.Identity))}
     own = {name: value for name, value in vars(module).items() if not name.startswith("_") and value is not None}
-    return {**layers, **tensors, **{name: value for name, value in own.items() if name not in _WITHOUT_EFFECT}}
+    plain = _WITHOUT_EFFECT - ({"layer_type"} & words_of(module))
+    return {**layers, **tensors, **{name: value for name, value in own.items() if name not in plain}}
 
 
 def expect_nothing_else(module: nn.Module, taken: Iterable[str], ours: str, ignore: Iterable[str] = ()) -> None:
@@ -68,7 +74,7 @@ def linear(module: nn.Module, *names: str) -> tuple[str, nn.Module]:
         if layer is not None:
             _expect_linear(name, layer)
             return name, layer
-    others = [name for name, part in module.named_children()] if isinstance(module, nn.Module) else []
+    others = [name for name, _ in module.named_children()]
     refuse(f"the module has no layer {' or '.join(names)}" + (f", but {', '.join(others[:8])}" if others else ""))
 
 
@@ -98,6 +104,7 @@ def _short(dtype: torch.dtype) -> str:
 def gated_layers(module: nn.Module, activation: str | None = None, ignore: Iterable[str] = (),
                  **constants: float | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Activation]:
     """Gate, up and down of a module with layers of the names that GatedMLP.from_float takes, and its activation."""
+    expect_module(module)
     if getattr(module, "gate_up_proj", None) is not None:
         both, down = linear(module, "gate_up_proj"), linear(module, "down_proj")
         gate, up = without_bias(*both).chunk(2)
