@@ -5,7 +5,8 @@ a GPU it runs in the current stream and can be captured in a CUDA graph once it 
 derivatives: a call that would need one is refused, in eager mode and wherever PyTorch traces or transforms it.
 
 Functions take `out`, a tensor that is written instead of a new one, and raise below `thresher.Error`, with one sentence and before
-anything is written, when arguments do not fit together.
+anything is written, when arguments do not fit together. Under torch.autocast operands in float32 are taken in its type, as a linear
+layer takes them.
 """
 
 from collections.abc import Callable, Iterable
@@ -173,7 +174,8 @@ def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor |
     b1, b2: [N, K], both float16, both bfloat16, both Nvfp4 (on the CPU) or both Fp8 of one `per`.
     activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; or "swiglu_clamped", with g' = min(g, limit) and
         u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
-    out_dtype: float16, bfloat16 or float32; that of `a` by default (of Nvfp4 and Fp8 that of b1, else bfloat16).
+    alpha, limit, up_offset: of "swiglu_clamped" alone; 1.702, 7 and 1 by default.
+    out_dtype: float16, bfloat16 or float32, or their names; by default that of `a`, of Nvfp4 and Fp8 that of b1, of both bfloat16.
     out: [M, N], written instead; lies apart from the inputs. Rows may have gaps, elements of a row may not.
 
     Products and activation are float32, rounded once. Returns [M, N].
@@ -225,6 +227,7 @@ def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, acti
     weights: uint8 [bytes], read where they lie. On the CPU their header is looked at in every call; on a GPU once, and again
         when the tensor was written to outside of inference mode.
     n: N of the weights, as packed_info says, since torch.compile cannot look into them.
+    out_dtype: as in dual_gemm; with Nvfp4 and Fp8 beside packed float16 it has to be said, for the same reason.
     Everything else as in dual_gemm. Returns [M, N].
     """
     a, tokens = _tokens(a)
@@ -276,8 +279,7 @@ def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, acti
         that of the weights, else bfloat16). Or it is requantised: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
         "nvfp4"; FP8 weights of down need FP8 on a GPU.
     intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4"; 1 by default.
-    out_dtype: float16, bfloat16 or float32; that of x by default, of Nvfp4 and Fp8 bfloat16.
-    activation, out: as in dual_gemm. Returns [T, K].
+    activation, out_dtype, out: as in dual_gemm_packed. Returns [T, K].
     """
     x, tokens = _tokens(x, "x")
     _expect_tensors(gate_up=gate_up, down=down)
@@ -291,7 +293,8 @@ def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Te
     """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
 
     x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
-    topk_ids: int32 [T, k]; those outside [0, E) are skipped, and no host reads them on a GPU. topk_weights: float32 [T, k].
+    topk_ids: int32 or int64 [T, k]; those outside [0, E) are skipped, and no host reads them on a GPU. topk_weights: float32,
+        float16 or bfloat16 [T, k].
     rows_dtype: float32, float16 or bfloat16, to which each choice's row is rounded before rows are added up in float32, in the
         order of the choices.
     Everything else as in gated_mlp. Returns [T, K].
@@ -310,17 +313,17 @@ def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _
                       up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
 
-    Rows lie in one of three ways; no host reads the lists on a GPU:
-        offsets int32 [E + 1]: rows offsets[e] … offsets[e + 1] − 1 of a [rows, K] and of the result [rows, N] are e's.
-        offsets and row_ids int32 [rows]: so are those of the result, whose row r takes row row_ids[r] // row_ids_divisor
+    Rows lie in one of three ways, said by int32 or int64; no host reads the lists on a GPU:
+        offsets [E + 1]: rows offsets[e] … offsets[e + 1] − 1 of a [rows, K] and of the result [rows, N] are e's.
+        offsets and row_ids [rows]: so are those of the result, whose row r takes row row_ids[r] // row_ids_divisor
             of a [tokens, K]; ids that lie outside skip the row.
-        counts int32 [E]: the first counts[e] rows of slot e of a [E, capacity, K] and of the result [E, capacity, N].
+        counts [E]: the first counts[e] rows of slot e of a [E, capacity, K] and of the result [E, capacity, N].
     Offsets that make no sense are limited to such as do.
 
     b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, how both lie in it: "gate_first", "up_first" or
         "interleaved". float16, bfloat16, Nvfp4 (on the CPU) or Fp8.
     bias1, bias2: [E, N], of one tensor [E, 2·N]; float32, float16 or bfloat16.
-    row_weights: float32 [rows], of slots [E, capacity].
+    row_weights: float32, float16 or bfloat16 [rows], of slots [E, capacity].
     Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
     """
     a, tokens = _tokens(a)
@@ -385,9 +388,9 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
         of v may be another, of 64, 128, 192, 256 and 512. The last dimension is contiguous, the other strides are multiples of
         16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v, and then q too, may be float8_e4m3fn, or its
         bytes as uint8.
-    cu_seqlens_q, cu_seqlens_k: int32 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
+    cu_seqlens_q, cu_seqlens_k: int32 or int64 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
         k and v [Tk, Hk, D]. Rows of q behind the last sequence give none: theirs of the result are not written.
-    block_table, seqused_k: int32 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
+    block_table, seqused_k: int32 or int64 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
         [pages, page size, Hk, D] in any strides, and key j of sequence b is row j % page size of page block_table[b, j // page size].
     sinks: float32 [H]: a logit of each head that joins its rows' sums and brings no value.
     q_descale, k_descale, v_descale: float32 [B, Hk], with 1 where one is shared: they multiply queries, keys and values in FP8.
@@ -407,9 +410,9 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
         _refuse(f"window is {window!r}, expected the keys to the left and to the right that are visible, -1 for all")
     if return_lse is not True and return_lse is not False:
         _refuse(f"return_lse is {return_lse!r}, expected True or False")
-    options = _attention_options(causal, scale, softcap, left, right) | _given(
-        cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k, sinks=sinks, q_descale=q_descale,
-        k_descale=k_descale, v_descale=v_descale)
+    options = {**_attention_options(causal, scale, softcap, left, right),
+               **_given(cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k, sinks=sinks,
+                        q_descale=q_descale, k_descale=k_descale, v_descale=v_descale)}
     if out is None:
         return _call(_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention, q, k, v, **options)
     _expect_tensors(out=out)

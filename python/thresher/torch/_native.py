@@ -16,8 +16,10 @@ from typing import Any
 import torch
 
 from .. import _library as lib
+from .._errors import Error
 from .._operands import Operand
 from .._plans import Plan, calls
+from ._arguments import refuse_types
 
 _I, _L, _P = c.c_int32, c.c_int64, c.c_void_p
 _PLACES = ("out", "a", "a_scales", "a_global_scale", "offsets", "counts", "row_ids", "row_weights", "topk_ids", "topk_weights", "k", "v",
@@ -160,16 +162,19 @@ _failed = threading.local()
 
 
 def call(operator: Any, *arguments: Any, **options: Any) -> Any:
-    """operator(...), with the exception that the operator in Python raised, of which C++ gives the text alone."""
+    """operator(...), with Thresher's exceptions: that which the operator in Python raised, of which C++ gives the text alone, or a sentence
+    about an argument of a type that the operator does not take."""
     try:
         return operator(*arguments, **options)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         if torch.compiler.is_compiling():  # what is traced has the text, and cannot look up the exception
             raise
         original = _failed.__dict__.pop("error", None)
-        if original is None or str(original) not in str(error):
-            raise
-        raise original from None
+        if original is not None and str(original) in str(error):
+            raise original from None
+        if not isinstance(error, Error):
+            refuse_types(getattr(operator, "default", operator), arguments, options)
+        raise
 
 
 def _load() -> tuple[_Native | None, str | None]:

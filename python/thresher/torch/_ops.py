@@ -18,7 +18,7 @@ from .._errors import UnsupportedError
 from .._packed import opened
 from . import _native
 from ._native import native
-from ._place import FORMATS, block, numbers, operand, optional, place
+from ._place import FORMATS, block, operand, optional, place
 
 library = torch.library.Library("thresher", "DEF")
 in_python = library if native is None else torch.library.Library("thresher_python", "DEF")
@@ -81,11 +81,31 @@ def _define(name: str, schema: str, kernel, fake) -> None:
         into.define(f"{name}{schema}")
     for key in ("CPU", "CUDA"):
         into.impl(name, kernel, key)
+        if name != "append":
+            library.impl(name, _autocast(getattr(torch.ops.thresher, name).default, key), f"Autocast{key}")
     passing = _refusing_derivatives(getattr(torch.ops.thresher, name).default)
     library.impl(name, passing, "Autograd")
     if into is not library:
         into.impl(name, _said(passing, schema), "Autograd")
     torch.library.register_fake(f"thresher::{name}", fake, lib=library)
+
+
+# What autocast casts, as it does of a linear layer and of scaled_dot_product_attention; append writes what it is given.
+_CAST = ("a", "x", "b", "b1", "b2", "q", "k", "v")
+
+
+def _autocast(operator, key: str):
+    """The kernel of an operator under autocast: operands in float32 are taken in the type of autocast."""
+    names = [argument.name for argument in operator._schema.arguments]
+    here = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{key}"))
+
+    def run(*arguments, **options):
+        dtype = torch.get_autocast_dtype(key.lower())
+        given = [one.to(dtype) if name in _CAST and one is not None and one.dtype == torch.float32 else one for name, one in zip(names, arguments)]
+        with torch._C._ExcludeDispatchKeyGuard(here):
+            return _native.call(operator, *given, **options)
+
+    return run
 
 
 def _refusing_derivatives(operator):
@@ -209,6 +229,12 @@ def _block(weights, n, kind):
     return given
 
 
+def _expect_out_dtype(tokens, format: int, out_dtype) -> None:
+    """Packed weights, into which no trace can look, do not decide the type of a new output: where they would, it has to be said."""
+    if out_dtype is None and tokens.dtype not in _WIDE and format == lib.FP16:
+        lib.refuse("out_dtype is missing: the weights are float16 and the tokens have none of 16 bits, expected out_dtype or out")
+
+
 def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     given = _tokens(a, **tokens)
     call = _dual_gemm.run_packed(given, _block(weights, n, "dual_gemm"), operand("out", out),
@@ -216,10 +242,11 @@ def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702,
     _keep_rows(call, given)
 
 
-def _rows_packed(kernel):
+def _rows_packed(kernel, kind):
     def new(a, weights, n, *, out_dtype=None, **options):
         if a.dim() != 2:
             of.expect_rank(operand("a", a), 2, "[M, K]")
+        _expect_out_dtype(a, opened(kind, block(weights)).format, out_dtype)
         out = _new(a, (a.shape[0], n), out_dtype)
         kernel(out, a, weights, n, **options)
         return out
@@ -304,9 +331,10 @@ def _elements(x, x_format):
     return (x.shape[0], x.shape[1] * (2 if is_nvfp4 else 1))
 
 
-def _layer(kernel):
+def _layer(kernel, kind):
     def new(x, *weights, out_dtype=None, **options):
         out = _new(x, _elements(x, options.get("x_format")), out_dtype)
+        _expect_out_dtype(x, opened(kind, block(weights[0], "gate_up")).format, out_dtype)
         kernel(out, x, *weights, **options)
         return out
 
@@ -368,6 +396,7 @@ def _packed_shape(a, n, row_ids):
 def _grouped_packed(kernel):
     def new(a, weights, n, *, out_dtype=None, **options):
         out = _new(a, _packed_shape(a, n, options.get("row_ids")), out_dtype, zeros=True)
+        _expect_out_dtype(a, opened("grouped", block(weights)).format, out_dtype)
         kernel(out, a, weights, n, **options)
         return out
 
@@ -412,10 +441,10 @@ _KERNELS = {
     "grouped_dual_gemm": (_grouped_dual_gemm, _grouped_dual_gemm_out, _fake_grouped_dual_gemm),
     "grouped_gemm": (_grouped_gemm, _grouped_gemm_out, _fake_grouped_gemm),
     "gemm": (_gemm_new, _gemm_out, _fake_gemm),
-    "dual_gemm_packed": (_rows_packed(_dual_gemm_packed_out), _dual_gemm_packed_out, _fake_rows_packed),
-    "gemm_packed": (_rows_packed(_gemm_packed_out), _gemm_packed_out, _fake_rows_packed),
-    "gated_mlp": (_layer(_gated_mlp_out), _gated_mlp_out, _fake_layer),
-    "moe": (_layer(_moe_out), _moe_out, _fake_layer),
+    "dual_gemm_packed": (_rows_packed(_dual_gemm_packed_out, "dual_gemm"), _dual_gemm_packed_out, _fake_rows_packed),
+    "gemm_packed": (_rows_packed(_gemm_packed_out, "grouped"), _gemm_packed_out, _fake_rows_packed),
+    "gated_mlp": (_layer(_gated_mlp_out, "dual_gemm"), _gated_mlp_out, _fake_layer),
+    "moe": (_layer(_moe_out, "grouped"), _moe_out, _fake_layer),
     "grouped_dual_gemm_packed": (
         _grouped_packed(_grouped_dual_gemm_packed_out),
         _grouped_dual_gemm_packed_out,
@@ -530,7 +559,7 @@ def _append_rows(k_cache, v_cache, k, v, slots, *, positions=None, q=None, q_out
                  v_descale=None, pairs="halves", rotary_dim=0, theta=10000.0):
     call, tensors, _views = _append.run(
         _append.Tensors(optional("q", q), optional("q_out", q_out), operand("k", k), operand("v", v), optional("k_out", k_out),
-                        numbers("positions", positions), numbers("slots", slots), optional("cos_sin", cos_sin), operand("k_cache", k_cache),
+                        optional("positions", positions), operand("slots", slots), optional("cos_sin", cos_sin), operand("k_cache", k_cache),
                         operand("v_cache", v_cache), optional("k_descale", k_descale), optional("v_descale", v_descale)),
         _append.options_of(pairs, rotary_dim, theta), place=place(k), threads=_threads(k))
     if native is not None:

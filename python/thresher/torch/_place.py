@@ -16,29 +16,24 @@ FORMATS = {
     torch.int32: lib.INT32,
     torch.uint8: lib.UINT8,
     torch.float8_e4m3fn: lib.FP8_E4M3,
+    torch.int64: INT64,
 }
 
-_NUMBERS = FORMATS | {torch.int64: INT64}
 _CPU = (lib.CPU, 0)
 
 
-def operand(name: str, tensor: torch.Tensor, formats: dict = FORMATS) -> Operand:
+def operand(name: str, tensor: torch.Tensor) -> Operand:
     if tensor is None:
         lib.refuse(f"{name} is None, expected a tensor")
-    format = formats.get(tensor.dtype)
+    format = FORMATS.get(tensor.dtype)
     if format is None:
-        lib.refuse(f"{name} is {str(tensor.dtype).removeprefix('torch.')}, expected float16, bfloat16, float32, int32 or uint8")
+        format = str(tensor.dtype).removeprefix("torch.")  # which what is done with it refuses
     device = (lib.CUDA, tensor.get_device()) if tensor.is_cuda else _CPU
     return Operand(name, tensor.data_ptr(), format, tuple(tensor.shape), tensor.stride(), device)
 
 
 def optional(name: str, tensor: torch.Tensor | None) -> Operand | None:
     return None if tensor is None else operand(name, tensor)
-
-
-def numbers(name: str, tensor: torch.Tensor | None) -> Operand | None:
-    """Whole numbers, int64 among them."""
-    return None if tensor is None else operand(name, tensor, _NUMBERS)
 
 
 class _OnGpu(Place):

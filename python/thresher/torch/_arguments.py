@@ -1,0 +1,88 @@
+"""Arguments that are no tensors' contents: of another type than an operator takes, in Thresher's sentences, and of types that it is given in."""
+
+import numbers
+from typing import Any
+
+import torch
+
+from .. import _append, _options
+from .._library import refuse
+from .._operands import SCALE_LAYOUTS
+
+OUTPUTS = (torch.float16, torch.bfloat16, torch.float32)
+_BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in OUTPUTS}
+
+# What small tensors are made into before a call.
+_KEPT_AS = dict.fromkeys(("offsets", "counts", "row_ids", "topk_ids", "cu_seqlens_q", "cu_seqlens_k", "block_table", "seqused_k"), torch.int32)
+_KEPT_AS |= dict.fromkeys(("topk_weights", "row_weights"), torch.float32)
+_LEAST, _MOST = -(2**31), 2**31 - 1
+
+_CHOICES = {"activation": _options.ACTIVATIONS, "order": _options.ORDERS, "scale_layout": SCALE_LAYOUTS,
+            "pairs": _append.PAIRS}
+_IN_PYTHON = {"window_left": "window's left", "window_right": "window's right", "intermediate_format": "intermediate_dtype"}
+
+
+def dtype_of(name: str, value: Any, expected: tuple = OUTPUTS) -> torch.dtype:
+    """One of PyTorch's types, or of their names."""
+    dtype = _BY_NAME.get(value) if isinstance(value, str) else value
+    if dtype not in expected:
+        *most, last = [_short(one) for one in expected]
+        shown = _short(value) if isinstance(value, torch.dtype) else repr(value)
+        refuse(f"{name} is {shown}, expected {', '.join(most)} or {last}")
+    return dtype
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def kept(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    """Numbers as int32 and factors as float32. Numbers that int32 does not hold become its ends, which are out of range too."""
+    wanted = _KEPT_AS.get(name)
+    if wanted is None or tensor.dtype is wanted:
+        return tensor
+    if wanted is torch.float32:
+        if tensor.dtype not in OUTPUTS:
+            refuse(f"{name} is {_short(tensor.dtype)}, expected float32, float16 or bfloat16")
+        return tensor.to(torch.float32)
+    if tensor.dtype is not torch.int64:
+        refuse(f"{name} is {_short(tensor.dtype)}, expected int32 or int64")
+    return tensor.clamp(_LEAST, _MOST).to(torch.int32)
+
+
+def refuse_types(operator: Any, arguments: tuple, options: dict) -> None:
+    """Refuses the first argument of a type that the operator does not take."""
+    schema = {one.name: one for one in operator._schema.arguments}
+    for name in options:
+        if name not in schema:
+            refuse(f"{name} is given, but {operator._schema.name.removeprefix('thresher::')} has no argument of this name")
+    for name, value in (*zip(schema, arguments), *options.items()):
+        text = str(schema[name].type)
+        if value is not None or not text.startswith("Optional["):
+            _expect_type(name, value, text.removeprefix("Optional[").removesuffix("]"))
+
+
+def _expect_type(name: str, value: Any, kind: str) -> None:
+    shown = f"{_IN_PYTHON.get(name, name)} is {value!r}"
+    if kind == "Tensor":
+        if not isinstance(value, torch.Tensor):
+            refuse(f"{name} is {'None' if value is None else 'of the type ' + type(value).__name__}, expected a tensor")
+    elif kind == "str":
+        if not isinstance(value, str):
+            refuse(f"{shown}, expected {_names(name)}")
+    elif kind == "bool":
+        if not isinstance(value, bool):
+            refuse(f"{shown}, expected True or False")
+    elif kind == "float":
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+            refuse(f"{shown}, expected a number")
+    elif not name.endswith("dtype"):
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+            refuse(f"{shown}, expected a whole number")
+        if not -(2**63) <= value < 2**63:
+            refuse(f"{shown}, expected a whole number of 64 bits")
+
+
+def _names(name: str) -> str:
+    choices = next((choices for suffix, choices in _CHOICES.items() if name.endswith(suffix)), None)
+    return "a name" if choices is None else f"one of {', '.join(choices)}"
