@@ -121,7 +121,7 @@ int run(int argc, const char* const* argv) {
       }
     });
   } catch (const CLI::ParseError& error) {
-    complain(printable(in_words(error, app)) + " (see thresher --help)");
+    complain(fmt::format("{} (see {} --help)", printable(in_words(error, app)), command_of(app)));
     return bad_input;
   } catch (...) {
     return report_failure(std::current_exception());

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -67,7 +69,61 @@ std::vector<std::string> names_of_subcommands(const CLI::App& app) {
   return names;
 }
 
+/// How many letters have to be added, taken away or changed.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The command that the words chose, the innermost one.
+const CLI::App& chosen(const CLI::App& app) {
+  const std::vector<CLI::App*> subcommands = app.get_subcommands();
+  return subcommands.empty() ? app : chosen(*subcommands.front());
+}
+
+/// The option of that command that is written most like `word`, with at most two letters of difference; or nothing.
+std::string nearest_option(const CLI::App& command, std::string_view word) {
+  word = word.substr(0, word.find('='));
+  std::string nearest;
+  std::size_t least = std::min<std::size_t>(3, word.size() / 2);
+  for (const CLI::Option* const option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      if (const std::size_t letters = distance(word, "--" + name); letters < least) {
+        least = letters;
+        nearest = "--" + name;
+      }
+    }
+  }
+  return nearest;
+}
+
+std::string not_known(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto option =
+      std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--"); });
+  const std::string nearest = option == words.end() ? "" : nearest_option(chosen(app), *option);
+  return fmt::format("not known here: {}{}", fmt::join(words, " "),
+                     nearest.empty() ? "" : "; the nearest option is " + nearest);
+}
+
 }  // namespace
+
+std::string command_of(const CLI::App& app) {
+  std::string path = app.get_name();
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  return path;
+}
 
 void take_numbers_alone(CLI::App& app) {
   for (CLI::Option* const option : app.get_options()) {
@@ -114,8 +170,10 @@ void check_subcommands(const CLI::App& app, std::span<const char* const> words, 
 
 std::string in_words(const CLI::ParseError& error, const CLI::App& app) {
   const std::string said = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    return fmt::format("not known here: {}", fmt::join(app.remaining(true), " "));
+  // What is missing may be there, misspelt: what is not known comes first.
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+      (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !app.remaining(true).empty())) {
+    return not_known(app, app.remaining(true));
   }
   if (const auto parts = between(said, {"Could not convert: ", " = ", ""}); parts.size() == 2) {
     return fmt::format("{}: {} is nothing that it takes", parts[0], parts[1]);

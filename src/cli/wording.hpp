@@ -18,6 +18,9 @@ void take_numbers_alone(CLI::App& app);
 /// is none. `words` are those behind `path`, the names that lead to `app`.
 void check_subcommands(const CLI::App& app, std::span<const char* const> words, const std::string& path = "");
 
+/// The command that was chosen, as it is typed: "thresher run gemm".
+[[nodiscard]] std::string command_of(const CLI::App& app);
+
 /// What the parser found in the command line of `app`.
 [[nodiscard]] std::string in_words(const CLI::ParseError& error, const CLI::App& app);
 

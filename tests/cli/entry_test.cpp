@@ -50,7 +50,7 @@ TEST(Command, SaysWhatItDoesNotKnow) {
   const char* const arguments[] = {"thresher", "plan", "--fly"};
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(3, arguments), bad_input);
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "thresher: not known here: --fly (see thresher --help)\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "thresher: not known here: --fly (see thresher plan --help)\n");
 }
 
 TEST(Command, NamesTheSubcommandsForAWordThatIsNone) {
@@ -58,7 +58,8 @@ TEST(Command, NamesTheSubcommandsForAWordThatIsNone) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(3, arguments), bad_input);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(said.starts_with("thresher: there is no subcommand tournamnet: use one of plan, predict, judge, ")) << said;
+  EXPECT_TRUE(said.starts_with("thresher: there is no subcommand tournamnet: use one of plan, predict, judge, "))
+      << said;
 }
 
 TEST(Command, NamesWhatAnOptionTakes) {
@@ -66,7 +67,8 @@ TEST(Command, NamesWhatAnOptionTakes) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(9, arguments), bad_input);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "thresher: --out-type: fp8 is none of fp32, fp16, bf16, nvfp4, fp8_tensor, fp8_row, fp8_block (see thresher --help)\n");
+            "thresher: --out-type: fp8 is none of fp32, fp16, bf16, nvfp4, fp8_tensor, fp8_row, fp8_block (see "
+            "thresher run dual-gemm --help)\n");
 }
 
 TEST(Command, EmulatesNoProblemThatItsOperationDoesNotTake) {

@@ -68,7 +68,7 @@ TEST(PlanCommand, ListsTheKnobsOfAttentionToo) {
 TEST(PlanCommand, AnExtentThatCannotBeIsSaidWithItsRange) {
   const Outcome outcome = run("plan attention --queries 0");
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.err, "thresher: --queries: Value 0 not in range 1 to 16777216 (see thresher --help)\n");
+  EXPECT_EQ(outcome.err, "thresher: --queries: Value 0 not in range 1 to 16777216 (see thresher plan attention --help)\n");
 }
 
 /// Little is written when the command ends, much while it prints; help is printed by the parser.
