@@ -1,7 +1,6 @@
 #include "formats/stacks.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include "core/printable.hpp"
 #include "formats/operands.hpp"
 #include "formats/scales.hpp"
+#include "formats/sound_scales.hpp"
 #include "formats/weight_parts.hpp"
 #include "thresher/error.hpp"
 
@@ -41,16 +41,6 @@ std::optional<Format> format_of(Dtype dtype) {
 
 bool has_dimensions(const LocatedTensor& located) {
   return !located.tensor->shape.empty() && std::ssize(located.tensor->shape) <= max_rank;
-}
-
-/// "[2, 1]": where element `at` of a row-major tensor is.
-std::string place(std::size_t at, const std::vector<std::int64_t>& shape) {
-  std::vector<std::size_t> indices(shape.size());
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    indices[i] = at % static_cast<std::size_t>(shape[i]);
-    at /= static_cast<std::size_t>(shape[i]);
-  }
-  return fmt::format("[{}]", fmt::join(indices, ", "));
 }
 
 /// I64 in 32 bits.
@@ -121,9 +111,7 @@ void Stack::transpose() {
   const auto rows = static_cast<std::size_t>(shape_[1]);
   const auto columns = static_cast<std::size_t>(shape_[2]);
   std::vector<std::byte> exchanged(data_.size());
-  const auto copy = [&](std::size_t to, std::size_t from) {
-    std::memcpy(&exchanged[2 * to], &data_[2 * from], 2);
-  };
+  const auto copy = [&](std::size_t to, std::size_t from) { std::memcpy(&exchanged[2 * to], &data_[2 * from], 2); };
   for (std::size_t matrix = 0; matrix < data_.size() / 2; matrix += rows * columns) {
     for (std::size_t first = 0; first < columns; first += tile) {
       for (std::size_t row = 0; row < rows; ++row) {

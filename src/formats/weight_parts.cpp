@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "formats/mxfp4.hpp"
 #include "formats/numbers.hpp"
 #include "formats/scales.hpp"
+#include "formats/sound_scales.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
@@ -195,6 +197,11 @@ void refuse_parts_beside(const Checkpoint& checkpoint, std::string_view values, 
   }
 }
 
+std::string WeightParts::scales_name() const {
+  const std::string dotted = std::string(layer_of(base_)) + ".scale";
+  return checkpoint_.has(base_ + "_scale") || !checkpoint_.has(dotted) ? base_ + "_scale" : dotted;
+}
+
 std::string WeightParts::bias_name() const {
   const std::string layer(layer_of(base_));
   if (layer.empty()) {
@@ -213,7 +220,9 @@ Stored WeightParts::check(bool adds_bias) const {
   const Dtype dtype = values().tensor->dtype;
   const bool is_plain = !is_packed_ && (dtype == Dtype::f16 || dtype == Dtype::bf16);
   const bool is_fp8 = !is_packed_ && dtype == Dtype::f8_e4m3;
-  if (!is_plain && !is_fp8 && dtype != Dtype::u8) {
+  const bool is_mxfp4_of_deepseek = !is_packed_ && dtype == Dtype::i8 && has_exponents() &&
+                                    checkpoint_.find(scales_name()).tensor->dtype == Dtype::f8_e8m0;
+  if (!is_plain && !is_fp8 && !is_mxfp4_of_deepseek && dtype != Dtype::u8) {
     refuse_type();
   }
   const Stored stored = is_plain          ? Stored::plain
@@ -236,9 +245,11 @@ bool WeightParts::has_exponents() const {
 void WeightParts::check_scales(Stored stored) const {
   const bool has_scales = checkpoint_.has(scales_name());
   if (stored == Stored::fp8 && has_scales == checkpoint_.has(inverse_name())) {
-    reject(fmt::format("{}, {} its scales {} {} {}{}", described_with_type(values()), has_scales ? "and" : "but",
+    const std::vector<std::string> others = parts_beside(checkpoint_, base_);
+    reject(fmt::format("{}, {} its scales {} {} {}{}{}", described_with_type(values()), has_scales ? "and" : "but",
                        quoted_name(scales_name()), has_scales ? "and" : "or", quoted_name(inverse_name()),
-                       has_scales ? " are both there, of which one multiplies" : " are missing"));
+                       has_scales ? " are both there, of which one multiplies" : " are missing",
+                       has_scales || others.empty() ? "" : "; beside it is " + quoted_name(others.front())));
   }
   if (stored == Stored::nvfp4 && !has_scales) {
     reject(fmt::format("{}, two NVFP4 values a byte, but its scales {} are missing", described_with_type(values()),
@@ -313,6 +324,7 @@ std::vector<std::byte> WeightParts::scales(const std::vector<std::int64_t>& shap
   if (layout == ScaleLayout::blocked) {
     check_padding(located, bytes, of);
   }
+  check_e4m3_scales(located, bytes);
   return bytes;
 }
 
@@ -344,13 +356,28 @@ std::int64_t unpacked_k(const LocatedTensor& values, Stored stored) {
 
 namespace {
 
-/// F32, BF16 or F16.
+/// F8_E8M0: powers of two, which float32 holds all.
+std::vector<float> powers_of_two(std::span<const std::byte> exponents) {
+  constexpr std::byte nan{255};
+  std::vector<float> values;
+  values.reserve(exponents.size());
+  for (const std::byte exponent : exponents) {
+    values.push_back(exponent == nan ? std::numeric_limits<float>::quiet_NaN()
+                                     : std::ldexp(1.0F, std::to_integer<int>(exponent) - 127));
+  }
+  return values;
+}
+
+/// F32, BF16, F16 or F8_E8M0.
 std::vector<float> floats_of(const LocatedTensor& located) {
   const Dtype dtype = located.tensor->dtype;
-  if (dtype != Dtype::f32 && dtype != Dtype::bf16 && dtype != Dtype::f16) {
-    reject(fmt::format("{}, but scales of FP8 must be F32, BF16 or F16", described_with_type(located)));
+  if (dtype != Dtype::f32 && dtype != Dtype::bf16 && dtype != Dtype::f16 && dtype != Dtype::f8_e8m0) {
+    reject(fmt::format("{}, but scales of FP8 must be F32, BF16, F16 or F8_E8M0", described_with_type(located)));
   }
   const std::vector<std::byte> bytes = located.read();
+  if (dtype == Dtype::f8_e8m0) {
+    return powers_of_two(bytes);
+  }
   std::vector<float> values(bytes.size() / (dtype == Dtype::f32 ? 4 : 2));
   if (dtype == Dtype::f32) {
     std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -389,6 +416,11 @@ std::vector<Fp8Shape> fp8_shapes(const std::vector<std::int64_t>& values, Operan
   return shapes;
 }
 
+bool is_mxfp8(const StoredTensor& scales, std::vector<std::int64_t> shape) {
+  shape.back() = ceil_div(shape.back(), mxfp4_block);
+  return (scales.dtype == Dtype::u8 || scales.dtype == Dtype::f8_e8m0) && scales.shape == shape;
+}
+
 }  // namespace
 
 Fp8Scales WeightParts::fp8_scales(const std::vector<std::int64_t>& shape, OperandRole role, ScaleLayout layout) const {
@@ -399,6 +431,10 @@ Fp8Scales WeightParts::fp8_scales(const std::vector<std::int64_t>& shape, Operan
   const std::vector<Fp8Shape> shapes = fp8_shapes(shape, role, layout);
   const auto fits = std::find_if(shapes.begin(), shapes.end(),
                                  [&](const Fp8Shape& one) { return one.shape == located.tensor->shape; });
+  if (fits == shapes.end() && is_mxfp8(*located.tensor, shape)) {
+    reject(
+        fmt::format("{}, two to the power of a byte for 32 values: MXFP8 is not read", described_with_type(located)));
+  }
   if (fits == shapes.end()) {
     reject(fmt::format("{}, but scales of FP8 values [{}] must be one{}, [{}] or [{}]", described_with_type(located),
                        fmt::join(shape, ", "), shape.size() == 3 ? " for each matrix" : "",
@@ -407,8 +443,10 @@ Fp8Scales WeightParts::fp8_scales(const std::vector<std::int64_t>& shape, Operan
   Fp8Scales found{fits->format, {}, {}};
   std::vector<float> values = floats_of(located);
   if (found.format == Format::fp8_tensor) {
+    check_global_scales(located, values);
     found.global_scales = std::move(values);
   } else {
+    check_fp8_scales(located, values);
     const auto bytes = std::as_bytes(std::span(values));
     found.scales.assign(bytes.begin(), bytes.end());
   }
@@ -445,6 +483,8 @@ std::vector<float> WeightParts::global_scales(std::size_t wanted) const {
       }
       value = factor;
     }
+  } else {
+    check_global_scales(located, factors);
   }
   if (factors.size() < wanted) {
     factors.resize(wanted, factors.front());

@@ -37,18 +37,21 @@ void refuse_parts_beside(const Checkpoint& checkpoint, std::string_view values, 
 ///   NVFP4, ModelOpt   T, U8, with T_scale and optionally T_scale_2, F32 that multiplies;
 ///   NVFP4, compressed-tensors  T_packed, U8, with T_scale and T_global_scale, F32 that divides;
 ///   MXFP4             T_packed (compressed-tensors) or T (ModelOpt), U8, with T_scale, U8 or F8_E8M0: exponents of 2;
-///   FP8               T, F8_E4M3, with T_scale (ModelOpt, compressed-tensors) or T_scale_inv (DeepSeek), F32, BF16 or
-///                     F16 that multiplies whatever its name.
-/// What scales the layer's input (X.input_scale, X.input_global_scale) is left aside; any other tensor of the layer is
-/// refused (parts_beside), as is a T_global_scale beside T. Everything throws Error(invalid_argument) with a sentence
-/// that names the file, the tensor, what it is and what was expected.
+///   MXFP4, DeepSeek-V4  X.weight, I8, with X.scale, F8_E8M0;
+///   FP8               T, F8_E4M3, with T_scale (ModelOpt, compressed-tensors), T_scale_inv (DeepSeek) or X.scale
+///                     (DeepSeek-V4), F32, BF16, F16 or F8_E8M0 that multiplies whatever its name.
+/// Scales that are NaN or Inf, and those of whole matrices that are not above 0, are refused
+/// (formats/sound_scales.hpp). What scales the layer's input (X.input_scale, X.input_global_scale) is left aside; any
+/// other tensor of the layer is refused (parts_beside), as is a T_global_scale beside T. Everything throws
+/// Error(invalid_argument) with a sentence that names the file, the tensor, what it is and what was expected.
 class WeightParts {
  public:
   /// Refers to `checkpoint`. Throws when it has none of the values, or several.
   WeightParts(const Checkpoint& checkpoint, std::string_view name);
 
   [[nodiscard]] LocatedTensor values() const { return checkpoint_.find(values_name_); }
-  [[nodiscard]] std::string scales_name() const { return base_ + "_scale"; }
+  /// T_scale, or DeepSeek-V4's X.scale where that is there instead.
+  [[nodiscard]] std::string scales_name() const;
   /// Of what multiplies or, beside T_packed, divides.
   [[nodiscard]] std::string global_scale_name() const { return is_packed_ ? divisor_name() : factor_name(); }
   /// X.bias or X_bias of X and of X.weight: the one that is there, X.bias without one. Throws where both are.
