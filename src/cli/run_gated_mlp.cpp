@@ -12,11 +12,12 @@
 #include "cli/by_name.hpp"
 #include "cli/cli.hpp"
 #include "cli/interruption.hpp"
+#include "cli/layer_weights.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
 #include "cli/weight_options.hpp"
 #include "core/printable.hpp"
-#include "formats/feed_forward.hpp"
+#include "formats/model_config.hpp"
 #include "formats/operands.hpp"
 #include "formats/stacks.hpp"
 #include "ops/device_memory.hpp"
@@ -26,14 +27,13 @@ namespace thresher::cli {
 namespace {
 
 constexpr const char* gated_mlp_help =
-    "The layer's matrices are those of mlp.{gate,up,down}_proj, or of experts those of "
-    "mlp.experts.N.{gate,up,down}_proj\n"
-    "or block_sparse_moe.experts.N.{w1,w3,w2}, in the conventions that `thresher run dual-gemm --help` lists, or the\n"
-    "MXFP4 blocks of mlp.experts.{gate_up,down}_proj (gpt-oss), which are held as NVFP4, exactly. What reads x has x "
-    "[T,hidden\n"
-    "size] and for experts, as the model's router chose them, topk_ids (I32 [T,top k]) and topk_weights (F32 [T,top "
-    "k]);\n"
-    "ids that are no expert's are skipped. Shared experts are left out. docs/layers.md has examples.";
+    "The layer's matrices are those of mlp.{gate,up,down}_proj, or of experts those of\n"
+    "mlp.experts.N.{gate,up,down}_proj or block_sparse_moe.experts.N.{w1,w3,w2}, in the conventions that\n"
+    "`thresher run dual-gemm --help` lists, or gate and up in one, mlp.gate_up_proj or mlp.experts.gate_up_proj, or the\n"
+    "MXFP4 blocks of mlp.experts.{gate_up,down}_proj (gpt-oss), which are held as NVFP4, exactly. What reads x has x\n"
+    "[T,hidden size] and for experts, as the model's router chose them, topk_ids (I32 or I64 [T,top k]) and\n"
+    "topk_weights (F32 [T,top k]); ids that are no expert's are skipped. Shared experts are left out. config.json\n"
+    "beside the weights says which activation it is, unless --activation does. docs/layers.md has examples.";
 
 struct LayerArguments {
   OperandOptions operands;
@@ -44,142 +44,42 @@ struct LayerArguments {
   Format out_type = Format::bf16;
   std::optional<Format> intermediate{};
   float intermediate_scale = 1.0F;
+  std::optional<std::string> prefix{};
   Activation activation;
-  bool has_activation = false;
+  const CLI::Option* activation_option = nullptr;
+  ActivationParameters activation_parameters{};
 };
 
-using Extents = std::array<std::int64_t, 2>;
-
-/// A matrix, or those of all experts, in the file and on the device.
-struct Placed {
-  std::string source;
-  Format format;
-  Extents extents;     ///< of one matrix
-  std::string stored;  ///< the format, and of MXFP4 what holds it
-  std::unique_ptr<const ops::DeviceTensor> there;
-
-  Placed(const formats::Operand& operand, const Device& device)
-      : source(operand.source()),
-        format(operand.format()),
-        extents{operand.rows(), operand.k()},
-        stored(operand.stored_as()),
-        there(std::make_unique<const ops::DeviceTensor>(operand.view(), device)) {}
-  Placed(const formats::Stack& stack, const Device& device)
-      : source(stack.source()),
-        format(stack.format()),
-        extents{stack.shape()[1], stack.shape()[2]},
-        stored(stack.stored_as()),
-        there(std::make_unique<const ops::DeviceTensor>(stack.view(), device)) {}
-
-  [[nodiscard]] const Tensor& tensor() const { return there->tensor(); }
-  void expect(Format wanted_format, const Extents& wanted, const Placed& gate) const {
-    if (format != wanted_format || extents != wanted) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} is {} [{}, {}], expected {} [{}, {}] beside the gate, {}", source, name(format),
-                              extents[0], extents[1], name(wanted_format), wanted[0], wanted[1], gate.source));
+/// What the options say, or the configuration, whose constants single options may replace.
+formats::SourcedActivation chosen_activation(const LayerArguments& arguments, const formats::ModelConfig& config,
+                                             const formats::FeedForwardNames& names) {
+  const bool is_given = arguments.activation_option->count() > 0;
+  formats::SourcedActivation chosen{arguments.activation, "--activation"};
+  if (!is_given) {
+    chosen = config.activation(names, arguments.layer);
+  } else if (config.is_there()) {
+    chosen.source += ", not config.json";
+  }
+  check_parameters(arguments.activation_parameters, chosen.activation);
+  constexpr std::array constants{&Activation::alpha, &Activation::limit, &Activation::up_offset};
+  for (std::size_t i = 0; i < constants.size() && !is_given; ++i) {
+    if (const CLI::Option& option = *arguments.activation_parameters[i]; option.count() > 0) {
+      chosen.activation.*constants[i] = arguments.activation.*constants[i];
+      chosen.source += ", " + option.get_name();
     }
   }
-};
+  return chosen;
+}
 
-/// The layer's matrices on the device.
-struct LayerWeights {
-  formats::FeedForwardNames names;
-  std::vector<Placed> matrices;  ///< gate, up, down; of blocks gate and up in one, down
-
-  LayerWeights(const formats::Checkpoint& checkpoint, const LayerArguments& arguments, const Device& device)
-      : names(feed_forward_names(checkpoint, arguments.layer)) {
-    const ScaleLayout layout = arguments.operands.scale_layout;
-    if (names.has_blocks) {
-      load_blocks(checkpoint, device);
-    } else if (names.has_experts) {
-      load_three(
-          [&](std::string formats::FeedForwardMatrices::* of) {
-            std::vector<std::string> of_experts;
-            for (const formats::FeedForwardMatrices& expert : names.matrices) {
-              of_experts.push_back(expert.*of);
-            }
-            return load_experts(checkpoint, of_experts, layout);
-          },
-          device);
-    } else {
-      load_three(
-          [&](std::string formats::FeedForwardMatrices::* of) {
-            return load_operand(checkpoint, names.matrices.front().*of, layout);
-          },
-          device);
-    }
-    if (!names.has_blocks) {
-      matrices[1].expect(gate().format, gate().extents, gate());
-    }
-    down().expect(down().format, {hidden_size(), intermediate_size()}, gate());
-  }
-
-  [[nodiscard]] const Placed& gate() const { return matrices.front(); }
-  [[nodiscard]] const Placed& down() const { return matrices.back(); }
-  [[nodiscard]] std::int64_t hidden_size() const { return gate().extents[1]; }
-  [[nodiscard]] std::int64_t intermediate_size() const { return gate().extents[0] / (names.has_blocks ? 2 : 1); }
-  [[nodiscard]] std::int64_t experts() const { return names.has_experts ? gate().tensor().shape[0] : 0; }
-  [[nodiscard]] GroupedWeights of_gate_up() const {
-    GroupedWeights weights{.b1 = gate().tensor()};
-    if (names.has_blocks) {
-      weights.order = GateUpOrder::interleaved;
-      weights.bias1 = bias(0);
-    } else {
-      weights.b2 = matrices[1].tensor();
-    }
-    return weights;
-  }
-  [[nodiscard]] GroupedWeights of_down() const {
-    return {.b1 = down().tensor(), .bias1 = names.has_blocks ? bias(1) : Tensor{}};
-  }
-  /// "model.layers.3.mlp, 8 experts, gate and up [16, 32] bf16, down [32, 16] bf16".
-  [[nodiscard]] std::string found() const {
-    return fmt::format("{}, {}, gate and up [{}, {}] {}, down [{}, {}] {}{}", printable(names.block),
-                       names.has_experts ? fmt::format("{} expert{}", experts(), experts() == 1 ? "" : "s") : "dense",
-                       intermediate_size(), hidden_size(), stored_gate_up(), hidden_size(), intermediate_size(),
-                       down().stored, names.left_out.empty() ? "" : fmt::format("; {} left out", names.left_out));
-  }
-
- private:
-  template <class Load>
-  void load_three(const Load& load, const Device& device) {
-    auto gate = load(&formats::FeedForwardMatrices::gate);
-    auto up = load(&formats::FeedForwardMatrices::up);
-    formats::hold_alike(gate, up);
-    matrices.emplace_back(gate, device);
-    matrices.emplace_back(up, device);
-    matrices.emplace_back(load(&formats::FeedForwardMatrices::down), device);
-  }
-  [[nodiscard]] std::string stored_gate_up() const {
-    const std::string& up = matrices[names.has_blocks ? 0 : 1].stored;
-    return gate().stored == up ? up : fmt::format("{} and {}", gate().stored, up);
-  }
-  void load_blocks(const formats::Checkpoint& checkpoint, const Device& device) {
-    for (const std::string& name : {names.gate_up, names.down}) {
-      matrices.emplace_back(load_mxfp4_blocks(checkpoint, name), device);
-      const formats::Stack bias = load_numbers(checkpoint, name + "_bias");
-      if (bias.shape() != std::vector{matrices.back().tensor().shape[0], matrices.back().extents[0]}) {
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{} is not [{}, {}], as it must be beside {}", bias.source(),
-                                matrices.back().tensor().shape[0], matrices.back().extents[0], matrices.back().source));
-      }
-      biases_.push_back(std::make_unique<const ops::DeviceTensor>(bias.view(), device));
-    }
-    if (gate().extents[0] % 2 != 0) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} has {} rows, expected an even number: gate and up in turn", gate().source,
-                              gate().extents[0]));
-    }
-    if (matrices[1].tensor().shape[0] != matrices[0].tensor().shape[0]) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} has {} experts, but {} has {}", matrices[1].source, matrices[1].tensor().shape[0],
-                              matrices[0].source, matrices[0].tensor().shape[0]));
-    }
-  }
-  [[nodiscard]] Tensor bias(std::size_t matrix) const { return biases_[matrix]->tensor(); }
-
-  std::vector<std::unique_ptr<const ops::DeviceTensor>> biases_;  ///< of blocks alone
-};
+/// "swiglu_clamped, alpha 1, limit 7, up offset 0 (config.json: hidden_act, swiglu_limit)".
+std::string described(const formats::SourcedActivation& chosen) {
+  const Activation& activation = chosen.activation;
+  const std::string constants =
+      activation.kind == ActivationKind::swiglu_clamped
+          ? fmt::format(", alpha {}, limit {}, up offset {}", activation.alpha, activation.limit, activation.up_offset)
+          : "";
+  return fmt::format("{}{} ({})", name(activation.kind), constants, chosen.source);
+}
 
 /// Strategies are chosen; how NVFP4 and FP8 are computed is asked for.
 DualGemmOptions options_of(const LayerArguments& arguments) {
@@ -210,11 +110,10 @@ LayerRun run_dense(const LayerWeights& weights, const Tensor& x, const Activatio
                                 .down = weights.down().format,
                                 .out = arguments.out_type,
                                 .activation = activation};
-  const GatedMlp layer =
-      plan(device, problem,
-           GatedMlpWeights{
-               .gate = weights.gate().tensor(), .up = weights.matrices[1].tensor(), .down = weights.down().tensor()},
-           {.gate_up = options_of(arguments), .down = options_of(arguments)});
+  const GatedMlp layer = plan(
+      device, problem,
+      GatedMlpWeights{.gate = weights.gate().tensor(), .up = weights.up().tensor(), .down = weights.down().tensor()},
+      {.gate_up = options_of(arguments), .down = options_of(arguments)});
   const ops::DeviceTensor out(problem.out, {problem.tokens, problem.hidden_size}, device);
   const Workspace workspace(device, layer.workspace_bytes());
   layer.run({}, x, out.tensor(), workspace.data());
@@ -223,7 +122,7 @@ LayerRun run_dense(const LayerWeights& weights, const Tensor& x, const Activatio
 
 LayerRun run_experts(const LayerWeights& weights, const Tensor& x, const Activation& activation,
                      const formats::Checkpoint& in, const Device& device, const LayerArguments& arguments) {
-  const formats::Stack ids = formats::load_integers(in, "topk_ids");
+  const formats::Stack ids = formats::load_integers(in, "topk_ids", formats::WideIntegers::nobody);
   const formats::Stack factors = formats::load_numbers(in, "topk_weights");
   if (ids.shape().size() != 2) {
     throw Error(ErrorCode::invalid_argument,
@@ -263,26 +162,26 @@ void run_gated_mlp(const LayerArguments& arguments) {
   const formats::Checkpoint in = open_checkpoint(arguments.in, arguments.out);
   const Device device = Device::named(arguments.operands.device);
   const formats::Operand x = formats::load_operand(in, "x", arguments.operands.scale_layout, OperandRole::tokens);
-  const LayerWeights weights(model, arguments, device);
+  const formats::FeedForwardNames names = formats::feed_forward_names(model, arguments.layer, arguments.prefix);
+  const formats::ModelConfig config = formats::ModelConfig::beside(arguments.checkpoint);
+  config.refuse_what_is_not_computed(names);
+  const formats::SourcedActivation chosen = chosen_activation(arguments, config, names);
+  const LayerWeights weights(model, names, arguments.operands.scale_layout, device);
   if (x.k() != weights.hidden_size()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has {} columns, but the layer {} has the hidden size {}", x.source(), x.k(),
-                            printable(weights.names.block), weights.hidden_size()));
+                            printable(names.block), weights.hidden_size()));
   }
   arguments.operands.check_scale_layout({x.format(), weights.gate().format, weights.down().format});
-  Activation activation = arguments.activation;
-  if (weights.names.has_blocks && !arguments.has_activation) {
-    activation.kind = ActivationKind::swiglu_clamped;  // what gpt-oss computes
-  }
   const ops::DeviceTensor x_there(x.view(), device);
-  const LayerRun made = weights.names.has_experts
-                            ? run_experts(weights, x_there.tensor(), activation, in, device, arguments)
-                            : run_dense(weights, x_there.tensor(), activation, device, arguments);
+  const LayerRun made = names.has_experts
+                            ? run_experts(weights, x_there.tensor(), chosen.activation, in, device, arguments)
+                            : run_dense(weights, x_there.tensor(), chosen.activation, device, arguments);
   const formats::TensorToWrite result{"out", formats::stored_type(arguments.out_type), {x.rows(), x.k()}, made.out};
   formats::write_safetensors(arguments.out, {&result, 1});
-  fmt::print("layer {} of {}: {}\n", arguments.layer, printable(model.title()), weights.found());
+  fmt::print("layer {} of {}: {}\n", arguments.layer, printable(model.title()), weights.found(described(chosen)));
   fmt::print("out [{}, {}] {}, {}, strategies {} on {}, written to {}\n", x.rows(), x.k(), name(arguments.out_type),
-             name(activation.kind), made.strategies, device.name(), printable(arguments.out));
+             name(chosen.activation.kind), made.strategies, device.name(), printable(arguments.out));
 }
 
 }  // namespace
@@ -299,6 +198,9 @@ void add_run_gated_mlp(CLI::App& run) {
       ->required()
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->option_text("N REQUIRED");
+  command
+      .add_option("--prefix", arguments->prefix, "What is in front of layers.N. where several layers have that number")
+      ->option_text("NAME.");
   add_checkpoint(command, arguments->in, "Where x is, and for experts topk_ids and topk_weights");
   command.add_option("--out", arguments->out, "Safetensors file to write out to")->required();
   command.add_option("--out-type", arguments->out_type, "Type of out")
@@ -314,12 +216,9 @@ void add_run_gated_mlp(CLI::App& run) {
                   "The one scale of an intermediate in fp8_tensor, the global scale of one in nvfp4")
       ->option_text("X [1]");
   arguments->operands.add_to(command);
-  const ActivationParameters parameters = add_activation(command, arguments->activation);
-  command.callback([arguments, parameters, &command] {
-    arguments->has_activation = command.get_option("--activation")->count() > 0;
-    check_parameters(parameters, arguments->activation);
-    run_gated_mlp(*arguments);
-  });
+  arguments->activation_parameters = add_activation(command, arguments->activation);
+  arguments->activation_option = command.get_option("--activation");
+  command.callback([arguments] { run_gated_mlp(*arguments); });
 }
 
 }  // namespace thresher::cli

@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/printable.hpp"
@@ -24,14 +25,17 @@ struct Family {
   const char* down;
 };
 constexpr std::array families{Family{"mlp", "gate_proj", "up_proj", "down_proj"},
-                              Family{"block_sparse_moe", "w1", "w3", "w2"}};
+                              Family{"feed_forward", "gate_proj", "up_proj", "down_proj"},
+                              Family{"block_sparse_moe", "w1", "w3", "w2"}, Family{"feed_forward", "w1", "w3", "w2"},
+                              Family{"ffn", "w1", "w3", "w2"}};
 
-/// Layers of their own that add to what experts do.
-constexpr std::array beside_experts{"shared_experts", "shared_expert"};
+/// What chooses experts: `topk_ids` and `topk_weights` say what came of it.
+constexpr std::array of_routers{"gate", "router", "gate_bias", "expert_bias", "e_score_correction_bias", "moe_statics"};
 
 /// A layer's matrix, however its values are stored.
 bool has_matrix(const Checkpoint& checkpoint, const std::string& name) {
-  return checkpoint.has(name) || checkpoint.has(name + ".weight") || checkpoint.has(name + ".weight_packed");
+  return checkpoint.has(name) || checkpoint.has(name + ".weight") || checkpoint.has(name + "_packed") ||
+         checkpoint.has(name + ".weight_packed");
 }
 
 FeedForwardMatrices matrices_at(const Family& family, const std::string& place) {
@@ -39,26 +43,51 @@ FeedForwardMatrices matrices_at(const Family& family, const std::string& place) 
           fmt::format("{}.{}", place, family.down)};
 }
 
-/// "model.layers.3." and whatever else names of this layer begin with.
-std::set<std::string> places_of(const Checkpoint& checkpoint, std::int64_t layer) {
+/// "model." and whatever else is in front of "layers.3." in names of this layer.
+std::set<std::string> prefixes_of(const Checkpoint& checkpoint, std::int64_t layer) {
   const std::string wanted = fmt::format("layers.{}.", layer);
-  std::set<std::string> places;
+  std::set<std::string> prefixes;
   for (const std::string& name : checkpoint.names_from("")) {
     const std::size_t at = name.find(wanted);
     if (at != std::string::npos && (at == 0 || name[at - 1] == '.')) {
-      places.insert(name.substr(0, at + wanted.size()));
+      prefixes.insert(name.substr(0, at));
     }
   }
-  return places;
+  return prefixes;
 }
 
-std::string beside(const Checkpoint& checkpoint, const std::string& block) {
-  for (const char* const other : beside_experts) {
-    if (!checkpoint.names_from(fmt::format("{}.{}.", block, other)).empty()) {
-      return other;
+/// "shared_experts" of "model.layers.3.mlp.shared_experts.up_proj.weight": what follows `all`.
+std::set<std::string> children_of(const Checkpoint& checkpoint, const std::string& all) {
+  std::set<std::string> children;
+  for (const std::string& name : checkpoint.names_from(all)) {
+    children.insert(name.substr(all.size(), name.find('.', all.size()) - all.size()));
+  }
+  return children;
+}
+
+/// What is beside experts and their router.
+std::string beside_experts(const Checkpoint& checkpoint, const std::string& block) {
+  std::string others;
+  for (const std::string& child : children_of(checkpoint, block + ".")) {
+    if (child != "experts" && std::find(of_routers.begin(), of_routers.end(), child) == of_routers.end()) {
+      others += (others.empty() ? "" : ", ") + printable(child);
     }
   }
-  return "";
+  return others;
+}
+
+/// Any other tensor inside would change what the matrices make. Names of matrices may go on behind a dot or "_".
+void refuse_beside(const Checkpoint& checkpoint, const std::string& place, const std::vector<std::string>& matrices) {
+  for (const std::string& name : checkpoint.names_from(place + ".")) {
+    const bool is_known = std::any_of(matrices.begin(), matrices.end(), [&](const std::string& matrix) {
+      return name.starts_with(matrix) &&
+             (name.size() == matrix.size() || name[matrix.size()] == '.' || name[matrix.size()] == '_');
+    });
+    if (!is_known) {
+      reject(fmt::format("{} has {} beside {}: what it does to the layer is not known here", checkpoint.title(),
+                         quoted_name(name), quoted_name(matrices.front())));
+    }
+  }
 }
 
 /// Experts are counted from 0 without a gap.
@@ -70,75 +99,165 @@ std::vector<FeedForwardMatrices> experts_of(const Checkpoint& checkpoint, const 
        next = matrices_at(family, fmt::format("{}{}", all, experts.size()))) {
     experts.push_back(std::move(next));
   }
-  std::set<std::string> numbers;
-  for (const std::string& name : checkpoint.names_from(all)) {
-    numbers.insert(name.substr(all.size(), name.find('.', all.size()) - all.size()));
+  if (experts.empty()) {
+    return experts;
   }
+  std::set<std::string> others = children_of(checkpoint, all);
   for (std::size_t expert = 0; expert < experts.size(); ++expert) {
-    numbers.erase(std::to_string(expert));
+    others.erase(std::to_string(expert));
   }
-  if (!experts.empty() && !numbers.empty()) {
+  if (!others.empty()) {
     reject(fmt::format("{} has {} and no {}, expected experts that are counted from 0 without a gap",
-                       checkpoint.title(), quoted_name(all + *numbers.begin()),
+                       checkpoint.title(), quoted_name(all + *others.begin()),
                        quoted_name(fmt::format("{}{}.{}", all, experts.size(), family.gate))));
   }
   return experts;
 }
 
-/// The layers of names that begin with `place`, dense ones and of experts.
-std::vector<FeedForwardNames> layers_at(const Checkpoint& checkpoint, const std::string& place) {
+bool has_bias(const Checkpoint& checkpoint, const std::string& matrix) {
+  return checkpoint.has(matrix + "_bias") || checkpoint.has(matrix + ".bias");
+}
+
+/// Of one tensor for all experts, in stacks or blocks.
+FeedForwardNames of_all_experts(const Checkpoint& checkpoint, const std::string& prefix, const std::string& block,
+                                FeedForwardKind kind) {
+  const std::string gate_up = block + ".experts.gate_up_proj";
+  const std::string down = block + ".experts.down_proj";
+  return {.prefix = prefix,
+          .block = block,
+          .has_experts = true,
+          .kind = kind,
+          .gate_up = gate_up,
+          .down = down,
+          .is_gpt_oss = kind == FeedForwardKind::blocks || has_bias(checkpoint, gate_up) || has_bias(checkpoint, down),
+          .left_out = beside_experts(checkpoint, block)};
+}
+
+/// The layers of names that begin with `prefix` and "layers.N.", dense ones and of experts.
+std::vector<FeedForwardNames> layers_at(const Checkpoint& checkpoint, const std::string& prefix, std::int64_t layer) {
+  const std::string place = fmt::format("{}layers.{}.", prefix, layer);
   std::vector<FeedForwardNames> found;
   for (const Family& family : families) {
     const std::string block = place + family.block;
     if (std::vector<FeedForwardMatrices> experts = experts_of(checkpoint, family, block); !experts.empty()) {
-      found.push_back(
-          {.block = block, .has_experts = true, .matrices = std::move(experts), .left_out = beside(checkpoint, block)});
+      found.push_back({.prefix = prefix,
+                       .block = block,
+                       .has_experts = true,
+                       .matrices = std::move(experts),
+                       .left_out = beside_experts(checkpoint, block)});
     }
     if (FeedForwardMatrices dense = matrices_at(family, block); has_matrix(checkpoint, dense.gate)) {
-      found.push_back({.block = block, .matrices = {std::move(dense)}});
+      found.push_back({.prefix = prefix, .block = block, .matrices = {std::move(dense)}});
     }
   }
-  const std::string experts = place + "mlp.experts.";
-  if (checkpoint.has(experts + "gate_up_proj_blocks")) {
-    found.push_back({.block = place + "mlp",
-                     .has_experts = true,
-                     .has_blocks = true,
-                     .gate_up = experts + "gate_up_proj",
-                     .down = experts + "down_proj",
-                     .left_out = beside(checkpoint, place + "mlp")});
+  const std::string mlp = place + "mlp";
+  if (const std::string both = mlp + ".gate_up_proj"; has_matrix(checkpoint, both)) {
+    found.push_back(
+        {.prefix = prefix, .block = mlp, .kind = FeedForwardKind::fused, .gate_up = both, .down = mlp + ".down_proj"});
+  }
+  if (has_matrix(checkpoint, mlp + ".experts.gate_up_proj")) {
+    found.push_back(of_all_experts(checkpoint, prefix, mlp, FeedForwardKind::stacks));
+  }
+  if (checkpoint.has(mlp + ".experts.gate_up_proj_blocks")) {
+    found.push_back(of_all_experts(checkpoint, prefix, mlp, FeedForwardKind::blocks));
   }
   return found;
+}
+
+void refuse_others(const Checkpoint& checkpoint, const FeedForwardNames& layer) {
+  for (std::size_t i = 0; i < layer.matrices.size(); ++i) {
+    const FeedForwardMatrices& one = layer.matrices[i];
+    refuse_beside(checkpoint, layer.has_experts ? fmt::format("{}.experts.{}", layer.block, i) : layer.block,
+                  {one.gate, one.up, one.down});
+  }
+  if (layer.kind != FeedForwardKind::matrices) {
+    refuse_beside(checkpoint, layer.has_experts ? layer.block + ".experts" : layer.block, {layer.gate_up, layer.down});
+  }
 }
 
 std::string described(const FeedForwardNames& layer) {
   return fmt::format("{} at {}", layer.has_experts ? "experts" : "a dense layer", quoted_name(layer.block));
 }
 
+/// "--prefix model.", or of none in front "--prefix ''".
+std::string option_for(const FeedForwardNames& layer) {
+  return fmt::format("--prefix {}", layer.prefix.empty() ? "''" : printable(layer.prefix));
+}
+
+[[noreturn]] void refuse_several(const Checkpoint& checkpoint, std::int64_t layer,
+                                 const std::vector<FeedForwardNames>& found) {
+  const bool may_choose = found[0].prefix != found[1].prefix;
+  reject(fmt::format("layer {} of {} is there {}, as {} and as {}, expected one{}", layer, checkpoint.title(),
+                     found.size() == 2 ? "twice" : fmt::format("{} times", found.size()), described(found[0]),
+                     described(found[1]),
+                     may_choose ? fmt::format(": say {} or {}", option_for(found[0]), option_for(found[1])) : ""));
+}
+
+/// Whether there is an up_proj without a gate: Nemotron's layers, which are not gated.
+std::string ungated(const Checkpoint& checkpoint, const std::string& place) {
+  constexpr std::string_view up = ".up_proj";
+  for (const std::string& name : checkpoint.names_from(place)) {
+    const std::size_t at = name.find(up);
+    if (at != std::string::npos && !has_matrix(checkpoint, name.substr(0, at) + ".gate_proj")) {
+      return name.substr(0, at + up.size());
+    }
+  }
+  return "";
+}
+
+[[noreturn]] void refuse_names(const Checkpoint& checkpoint, std::int64_t layer, const std::string& prefix) {
+  const std::string place = fmt::format("{}layers.{}.", prefix, layer);
+  if (const std::string up = ungated(checkpoint, place); !up.empty()) {
+    reject(
+        fmt::format("layer {} of {} has {} and no gate beside it, expected gate, up and down: layers without a gate "
+                    "are not computed here",
+                    layer, checkpoint.title(), quoted_name(up)));
+  }
+  reject(
+      fmt::format("layer {} of {} has no feed-forward matrices named {}mlp.gate_proj, mlp.gate_up_proj, "
+                  "mlp.experts.0.gate_proj, mlp.experts.gate_up_proj, mlp.experts.gate_up_proj_blocks, "
+                  "block_sparse_moe.experts.0.w1, feed_forward.w1 or ffn.experts.0.w1; it has {}",
+                  layer, checkpoint.title(), printable(place), checkpoint.listing(place)));
+}
+
+/// The one that `wanted` names.
+std::set<std::string> chosen(const Checkpoint& checkpoint, std::int64_t layer, std::string wanted,
+                             const std::set<std::string>& prefixes) {
+  if (!wanted.empty() && !wanted.ends_with('.')) {
+    wanted += '.';
+  }
+  if (!prefixes.contains(wanted)) {
+    reject(fmt::format("--prefix {}: {} has no {}; it has {}", printable(wanted), checkpoint.title(),
+                       quoted_name(fmt::format("{}layers.{}.", wanted, layer)),
+                       quoted_name(fmt::format("{}layers.{}.", *prefixes.begin(), layer))));
+  }
+  return {wanted};
+}
+
 }  // namespace
 
-FeedForwardNames feed_forward_names(const Checkpoint& checkpoint, std::int64_t layer) {
-  const std::set<std::string> places = places_of(checkpoint, layer);
-  if (places.empty()) {
+FeedForwardNames feed_forward_names(const Checkpoint& checkpoint, std::int64_t layer,
+                                    const std::optional<std::string>& prefix) {
+  std::set<std::string> prefixes = prefixes_of(checkpoint, layer);
+  if (prefixes.empty()) {
     reject(fmt::format("{} has no layer {}: no name has layers.{}. in it; it has {}", checkpoint.title(), layer, layer,
                        checkpoint.listing("model.layers.")));
   }
+  if (prefix) {
+    prefixes = chosen(checkpoint, layer, *prefix, prefixes);
+  }
   std::vector<FeedForwardNames> found;
-  for (const std::string& place : places) {
-    std::vector<FeedForwardNames> there = layers_at(checkpoint, place);
+  for (const std::string& one : prefixes) {
+    std::vector<FeedForwardNames> there = layers_at(checkpoint, one, layer);
     std::move(there.begin(), there.end(), std::back_inserter(found));
   }
   if (found.empty()) {
-    const std::string& place = *places.begin();
-    reject(
-        fmt::format("layer {} of {} has no feed-forward matrices named {}mlp.gate_proj, {}mlp.experts.0.gate_proj, "
-                    "{}block_sparse_moe.experts.0.w1 or {}mlp.experts.gate_up_proj_blocks; it has {}",
-                    layer, checkpoint.title(), printable(place), printable(place), printable(place), printable(place),
-                    checkpoint.listing(place)));
+    refuse_names(checkpoint, layer, *prefixes.begin());
   }
   if (found.size() > 1) {
-    reject(fmt::format("layer {} of {} is there twice, as {} and as {}, expected one", layer, checkpoint.title(),
-                       described(found[0]), described(found[1])));
+    refuse_several(checkpoint, layer, found);
   }
+  refuse_others(checkpoint, found.front());
   return found.front();
 }
 

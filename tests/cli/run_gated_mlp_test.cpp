@@ -6,175 +6,17 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "cli/command.hpp"
+#include "cli/layer_files.hpp"
 #include "formats/checkpoint.hpp"
 #include "formats/numbers.hpp"
-#include "support/silu.hpp"
 
 namespace thresher::testing {
 namespace {
 
-namespace fs = std::filesystem;
-using formats::Dtype;
-
 const fs::path recorded_layers = fs::path(THRESHER_SOURCE_DIR) / "tests/formats/checkpoints";
-
-constexpr std::int64_t hidden_size = 32;
-constexpr std::int64_t intermediate_size = 16;
-constexpr std::int64_t tokens = 3;
-
-/// Quarters from −1 to 1, which every format holds.
-float quarter(std::int64_t i) { return static_cast<float>(i * 7 % 9 - 4) / 4; }
-
-/// A matrix of such numbers.
-struct LayerMatrix {
-  std::int64_t rows;
-  std::int64_t columns;
-  std::vector<float> values;
-
-  LayerMatrix(std::int64_t rows_of, std::int64_t columns_of, std::int64_t first) : rows(rows_of), columns(columns_of) {
-    for (std::int64_t i = 0; i < rows * columns; ++i) {
-      values.push_back(quarter(first + i));
-    }
-  }
-  [[nodiscard]] std::vector<double> times(const std::vector<double>& x) const {
-    std::vector<double> products(static_cast<std::size_t>(rows));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      products[i / static_cast<std::size_t>(columns)] +=
-          static_cast<double>(values[i]) * x[i % static_cast<std::size_t>(columns)];
-    }
-    return products;
-  }
-};
-
-struct LayerExpert {
-  LayerMatrix gate;
-  LayerMatrix up;
-  LayerMatrix down;
-
-  explicit LayerExpert(std::int64_t first)
-      : gate(intermediate_size, hidden_size, first),
-        up(intermediate_size, hidden_size, 3 * first + 1),
-        down(hidden_size, intermediate_size, 5 * first + 2) {}
-  [[nodiscard]] std::vector<double> operator()(const std::vector<double>& x) const {
-    std::vector<double> hidden = gate.times(x);
-    const std::vector<double> of_up = up.times(x);
-    for (std::size_t i = 0; i < hidden.size(); ++i) {
-      hidden[i] = silu(hidden[i]) * of_up[i];
-    }
-    return down.times(hidden);
-  }
-};
-
-/// A file in the making.
-class LayerFile {
- public:
-  template <class T>
-  void add(const std::string& name, Dtype dtype, std::vector<std::int64_t> shape, const std::vector<T>& values) {
-    std::vector<std::byte> bytes(values.size() * sizeof(T));
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    add_bytes(name, dtype, std::move(shape), std::move(bytes));
-  }
-  void add_bytes(const std::string& name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::byte> bytes) {
-    tensors_[name] = {dtype, std::move(shape), std::move(bytes)};
-  }
-  void add_bf16(const std::string& name, const LayerMatrix& matrix) {
-    std::vector<std::uint16_t> values;
-    for (const float value : matrix.values) {
-      values.push_back(formats::float_to_bf16(value));
-    }
-    add(name + ".weight", Dtype::bf16, {matrix.rows, matrix.columns}, values);
-  }
-  void remove(const std::string& name) { tensors_.erase(name); }
-  void save(const fs::path& path) const {
-    std::vector<formats::TensorToWrite> all;
-    for (const auto& [name, one] : tensors_) {
-      all.push_back({name, one.dtype, one.shape, one.bytes});
-    }
-    formats::write_safetensors(path, all);
-  }
-
- private:
-  struct One {
-    Dtype dtype;
-    std::vector<std::int64_t> shape;
-    std::vector<std::byte> bytes;
-  };
-  std::map<std::string, One> tensors_;
-};
-
-class RunGatedMlp : public ::testing::Test {
- protected:
-  static std::vector<double> token(std::int64_t row) {
-    std::vector<double> x;
-    for (std::int64_t i = 0; i < hidden_size; ++i) {
-      x.push_back(static_cast<double>(quarter(11 * row + 2 * i)));
-    }
-    return x;
-  }
-  /// x, and the choices of each token: of expert 2 and 0; of 1, and of no expert; of none.
-  void save_tokens() {
-    std::vector<std::uint16_t> x;
-    for (std::int64_t row = 0; row < tokens; ++row) {
-      for (const double value : token(row)) {
-        x.push_back(formats::float_to_bf16(static_cast<float>(value)));
-      }
-    }
-    LayerFile file;
-    file.add("x", Dtype::bf16, {tokens, hidden_size}, x);
-    file.add("topk_ids", Dtype::i32, {tokens, 2}, std::vector<std::int32_t>{2, 0, 1, -1, 3, 99});
-    file.add("topk_weights", Dtype::f32, {tokens, 2}, std::vector<float>{0.75F, 0.25F, 1.5F, 9.0F, 1.0F, 1.0F});
-    file.save(folder_ / "x.safetensors");
-  }
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    return run_thresher(folder_.path(),
-                        "run gated-mlp --in x.safetensors --out out.safetensors --device cpu " + arguments);
-  }
-  [[nodiscard]] std::vector<float> result() const {
-    const formats::SafetensorsFile file(folder_ / "out.safetensors");
-    const std::vector<std::byte> bytes = file.read(*file.find("out"));
-    std::vector<float> out(bytes.size() / sizeof(float));
-    std::memcpy(out.data(), bytes.data(), bytes.size());
-    EXPECT_EQ(file.find("out")->shape, (std::vector<std::int64_t>{tokens, hidden_size}));
-    return out;
-  }
-  /// The intermediate is rounded to bf16.
-  static void expect_near(const std::vector<double>& wanted, const float* values) {
-    double magnitude = 1;
-    for (const double value : wanted) {
-      magnitude = std::max(magnitude, std::fabs(value));
-    }
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], 0.01 * magnitude) << i;
-    }
-  }
-  /// Runs it and holds every row against `layer`.
-  void expect_layer(const std::string& arguments, const std::string& found,
-                    const std::function<std::vector<double>(const std::vector<double>&, std::int64_t)>& layer) {
-    save_tokens();
-    const Outcome outcome = run("--out-type fp32 " + arguments);
-    ASSERT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find(found), std::string::npos) << outcome.out;
-    const std::vector<float> out = result();
-    for (std::int64_t row = 0; row < tokens; ++row) {
-      expect_near(layer(token(row), row), out.data() + row * hidden_size);
-    }
-  }
-  void expect_refusal(const std::string& arguments, const std::string& part) const {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.status, 2) << arguments;
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_FALSE(fs::exists(folder_ / "out.safetensors"));
-  }
-
-  ScratchFolder folder_;
-};
 
 /// A matrix of a recorded checkpoint in BF16 or, widened by the package that made it, in F32.
 LayerMatrix recorded_matrix(const formats::Checkpoint& checkpoint, const std::string& name) {
@@ -252,25 +94,6 @@ TEST_F(RunGatedMlp, LayersThatPublicPackagesQuantised) {
   }
 }
 
-/// Row by row what save_tokens chose among three experts.
-std::vector<double> of_experts(const std::vector<LayerExpert>& experts, const std::vector<double>& x,
-                               std::int64_t row) {
-  std::vector<double> sum(static_cast<std::size_t>(hidden_size));
-  const auto add = [&](double weight, std::size_t expert) {
-    const std::vector<double> out = experts[expert](x);
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      sum[i] += weight * out[i];
-    }
-  };
-  if (row == 0) {
-    add(0.75, 2);
-    add(0.25, 0);
-  } else if (row == 1) {
-    add(1.5, 1);
-  }
-  return sum;
-}
-
 /// In FP8 as DeepSeek names its scales, beside a shared expert, and in BF16 as Mixtral names its matrices.
 TEST_F(RunGatedMlp, ALayerOfExperts) {
   for (const bool is_fp8 : {true, false}) {
@@ -304,7 +127,7 @@ TEST_F(RunGatedMlp, ALayerOfExperts) {
     file.save(folder_ / "model.safetensors");
     expect_layer("--layer 17 --checkpoint model.safetensors",
                  is_fp8 ? "model.layers.17.mlp, 3 experts, gate and up [16, 32] fp8_tensor, down [32, 16] "
-                          "fp8_tensor; shared_experts left out"
+                          "fp8_tensor, silu (no config.json); shared_experts left out"
                         : "model.layers.17.block_sparse_moe, 3 experts, gate and up [16, 32] bf16",
                  [&](const std::vector<double>& x, std::int64_t row) { return of_experts(experts, x, row); });
     EXPECT_EQ(result()[2 * hidden_size], 0.0F);
@@ -362,23 +185,24 @@ TEST_F(RunGatedMlp, BlocksOfGptOss) {
     }
     return out;
   };
-  expect_layer("--layer 5 --checkpoint model.safetensors",
-               "model.layers.5.mlp, 3 experts, gate and up [32, 32] mxfp4 as nvfp4, exact in both numerics, down [32, 32] mxfp4 "
-               "as nvfp4, exact in both numerics",
-               [&](const std::vector<double>& x, std::int64_t row) {
-                 std::vector<double> sum(static_cast<std::size_t>(hidden_size));
-                 const std::vector<std::pair<double, std::int64_t>> chosen =
-                     row == 0   ? std::vector<std::pair<double, std::int64_t>>{{0.75, 2}, {0.25, 0}}
-                     : row == 1 ? std::vector<std::pair<double, std::int64_t>>{{1.5, 1}}
-                                : std::vector<std::pair<double, std::int64_t>>{};
-                 for (const auto& [weight, expert] : chosen) {
-                   const std::vector<double> out = of_expert(expert, x);
-                   for (std::size_t i = 0; i < sum.size(); ++i) {
-                     sum[i] += weight * out[i];
-                   }
-                 }
-                 return sum;
-               });
+  expect_layer(
+      "--layer 5 --checkpoint model.safetensors",
+      "model.layers.5.mlp, 3 experts, gate and up [32, 32] mxfp4 as nvfp4, exact in both numerics, down [32, 32] mxfp4 "
+      "as nvfp4, exact in both numerics",
+      [&](const std::vector<double>& x, std::int64_t row) {
+        std::vector<double> sum(static_cast<std::size_t>(hidden_size));
+        const std::vector<std::pair<double, std::int64_t>> chosen =
+            row == 0   ? std::vector<std::pair<double, std::int64_t>>{{0.75, 2}, {0.25, 0}}
+            : row == 1 ? std::vector<std::pair<double, std::int64_t>>{{1.5, 1}}
+                       : std::vector<std::pair<double, std::int64_t>>{};
+        for (const auto& [weight, expert] : chosen) {
+          const std::vector<double> out = of_expert(expert, x);
+          for (std::size_t i = 0; i < sum.size(); ++i) {
+            sum[i] += weight * out[i];
+          }
+        }
+        return sum;
+      });
   const Outcome said = run("--layer 5 --checkpoint model.safetensors");
   EXPECT_NE(said.out.find("swiglu_clamped"), std::string::npos) << said.out;
   const Outcome other = run("--layer 5 --checkpoint model.safetensors --activation silu");
@@ -469,24 +293,18 @@ TEST_F(RunGatedMlp, SaysWhatIsWrongWithTheTokens) {
   };
   with("has no tensor 'x'", [](LayerFile& file) { file.remove("x"); });
   with("tensor 'x' of x.safetensors has 16 columns, but the layer model.layers.0.mlp has the hidden size 32",
-       [](LayerFile& file) {
-         file.add("x", Dtype::bf16, {1, 16}, std::vector<std::uint16_t>(16));
-       });
+       [](LayerFile& file) { file.add("x", Dtype::bf16, {1, 16}, std::vector<std::uint16_t>(16)); });
   with("has no tensor 'topk_ids'", [](LayerFile& file) { file.remove("topk_ids"); });
   with("tensor 'topk_ids' of x.safetensors has 1 dimensions, expected 2: [tokens, top k]",
        [](LayerFile& file) { file.add("topk_ids", Dtype::i32, {1}, std::vector<std::int32_t>{0}); });
-  with("'topk_ids' of x.safetensors is I64 [1, 1], but must be I32", [](LayerFile& file) {
-    file.add("topk_ids", Dtype::i64, {1, 1}, std::vector<std::int64_t>{0});
-  });
-  with("topk_ids is [2, 1], expected [1, 1]", [](LayerFile& file) {
-    file.add("topk_ids", Dtype::i32, {2, 1}, std::vector<std::int32_t>{0, 0});
-  });
-  with("topk_weights is [1, 2], expected [1, 1]", [](LayerFile& file) {
-    file.add("topk_weights", Dtype::f32, {1, 2}, std::vector<float>{1, 1});
-  });
-  with("topk_weights is bf16, expected fp32", [](LayerFile& file) {
-    file.add("topk_weights", Dtype::bf16, {1, 1}, std::vector<std::uint16_t>{1});
-  });
+  with("'topk_ids' of x.safetensors is F32 [1, 1], but must be I32",
+       [](LayerFile& file) { file.add("topk_ids", Dtype::f32, {1, 1}, std::vector<float>{0}); });
+  with("topk_ids is [2, 1], expected [1, 1]",
+       [](LayerFile& file) { file.add("topk_ids", Dtype::i32, {2, 1}, std::vector<std::int32_t>{0, 0}); });
+  with("topk_weights is [1, 2], expected [1, 1]",
+       [](LayerFile& file) { file.add("topk_weights", Dtype::f32, {1, 2}, std::vector<float>{1, 1}); });
+  with("topk_weights is bf16, expected fp32",
+       [](LayerFile& file) { file.add("topk_weights", Dtype::bf16, {1, 1}, std::vector<std::uint16_t>{1}); });
   with("problem.top_k is 0", [](LayerFile& file) {
     file.add("topk_ids", Dtype::i32, {1, 0}, std::vector<std::int32_t>{});
     file.add("topk_weights", Dtype::f32, {1, 0}, std::vector<float>{});

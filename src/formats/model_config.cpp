@@ -1,0 +1,435 @@
+#include "formats/model_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/input_file.hpp"
+#include "core/printable.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::formats {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t max_config_bytes = std::uint64_t{4} << 20;
+constexpr std::size_t deepest = 64;
+
+[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
+
+/// Python's json writes Infinity and NaN, which are no JSON: they become texts, which are no numbers.
+std::string with_quoted_numbers(std::string_view text) {
+  std::string quoted;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::string_view rest = text.substr(at);
+    if (!in_string) {
+      for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+        if (rest.starts_with(word)) {
+          quoted += fmt::format("\"{}\"", word);
+          at += word.size();
+          break;
+        }
+      }
+      if (at >= text.size()) {
+        break;
+      }
+    }
+    if (in_string && text[at] == '\\' && at + 1 < text.size()) {
+      quoted += text[at++];
+    } else if (text[at] == '"') {
+      in_string = !in_string;
+    }
+    quoted += text[at];
+  }
+  return quoted;
+}
+
+/// What the document's tree would hide: a key that is there twice, of which a reader takes either, and depth.
+class StructureReader : public nlohmann::json_sax<json> {
+ public:
+  std::string problem;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return start(); }
+  bool start_array(std::size_t) override { return start(); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool key(string_t& name) override {
+    return keys_.back().insert(name).second || fail(fmt::format("has {} twice, expected once", quoted_name(name)));
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    const bool is_beyond = dynamic_cast<const json::out_of_range*>(&error) != nullptr;
+    return fail(is_beyond ? "has a number beyond what 64 bits hold"
+                          : fmt::format("is not JSON near byte {}", position));
+  }
+
+ private:
+  bool start() {
+    keys_.emplace_back();
+    return keys_.size() <= deepest || fail(fmt::format("is nested deeper than {}", deepest));
+  }
+  bool end() {
+    keys_.pop_back();
+    return true;
+  }
+  bool fail(std::string reason) {
+    problem = std::move(reason);
+    return false;
+  }
+
+  std::vector<std::set<std::string>> keys_;  ///< of what is open; none of lists
+};
+
+json parsed(std::string_view text, const std::string& file) {
+  // The parser takes a NUL for the end of its input, and would not see what follows.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    reject(fmt::format("{} has a NUL at byte {}, where JSON has none", file, nul));
+  }
+  const std::string numbers_quoted = with_quoted_numbers(text);
+  StructureReader structure;
+  if (!json::sax_parse(numbers_quoted, &structure)) {
+    reject(fmt::format("{} {}", file, structure.problem));
+  }
+  return json::parse(numbers_quoted);
+}
+
+std::string shown(const json& value) {
+  if (value.is_string()) {
+    return quoted_name(value.get<std::string>());
+  }
+  return value.is_object() ? "an object" : value.is_array() ? "a list" : value.dump();
+}
+
+/// null, false, 0 and lists without anything else.
+bool says_nothing(const json& value) {
+  if (value.is_array()) {
+    return std::all_of(value.begin(), value.end(), says_nothing);
+  }
+  return value.is_null() || (value.is_boolean() && !value.get<bool>()) || (value.is_number() && value == 0);
+}
+
+/// How models call what is computed here. gelu_new and its likes are other ways to write gelu_pytorch_tanh.
+struct Named {
+  std::string_view name;
+  ActivationKind kind;
+};
+constexpr std::array names_of_activations{
+    Named{"silu", ActivationKind::silu},
+    Named{"swish", ActivationKind::silu},
+    Named{"swiglu", ActivationKind::silu},
+    Named{"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
+    Named{"gelu_tanh", ActivationKind::gelu_tanh},
+    Named{"gelu_python_tanh", ActivationKind::gelu_tanh},
+    Named{"gelu_new", ActivationKind::gelu_tanh},
+    Named{"gelu_fast", ActivationKind::gelu_tanh},
+    Named{"swigluoai", ActivationKind::swiglu_clamped},
+    Named{"swigluoai_uninterleave", ActivationKind::swiglu_clamped},
+};
+
+/// Where several are given, the first one counts: of Gemma's hidden_act nothing is read where hidden_activation is.
+constexpr std::array activation_keys{"hidden_activation", "hidden_act", "mlp_hidden_act", "activation_function"};
+constexpr const char* hidden_act = "hidden_act";
+
+/// Which part of the file speaks of names that begin so.
+constexpr std::array text_sections{"text_config", "language_config", "llm_config"};
+
+bool is_of_images(std::string_view prefix) {
+  return prefix.find("vision") != std::string_view::npos || prefix.find("visual") != std::string_view::npos;
+}
+
+bool is_of_sound(std::string_view prefix) { return prefix.find("audio") != std::string_view::npos; }
+
+}  // namespace
+
+struct ModelConfig::Parsed {
+  json root;
+  std::string file;
+
+  /// A layer's part of the file, inner first.
+  struct Section {
+    const Parsed& config;
+    std::vector<const json*> parts;
+
+    [[nodiscard]] const json* find(std::string_view key) const {
+      for (const json* const part : parts) {
+        const auto found = part->find(key);
+        if (found != part->end() && !found->is_null()) {
+          return &*found;
+        }
+      }
+      return nullptr;
+    }
+    [[noreturn]] void refuse(std::string_view key, const json& value, std::string_view expected) const {
+      reject(fmt::format("{}: {} is {}, expected {}", config.file, key, shown(value), expected));
+    }
+    [[nodiscard]] std::optional<std::string> text(std::string_view key) const {
+      const json* const value = find(key);
+      if (value != nullptr && !value->is_string()) {
+        refuse(key, *value, "a text");
+      }
+      return value == nullptr ? std::nullopt : std::optional(value->get<std::string>());
+    }
+    /// Above 0; without one where it is 0.
+    [[nodiscard]] std::optional<float> number(std::string_view key) const {
+      const json* const value = find(key);
+      if (value == nullptr || (value->is_number() && *value == 0)) {
+        return std::nullopt;
+      }
+      const float number = value->is_number() ? value->get<float>() : -1.0F;
+      if (!(number > 0.0F) || !std::isfinite(number)) {
+        refuse(key, *value, "a finite number above 0, or --activation");
+      }
+      return number;
+    }
+    [[nodiscard]] bool is_true(std::string_view key) const {
+      const json* const value = find(key);
+      if (value != nullptr && !value->is_boolean()) {
+        refuse(key, *value, "true or false");
+      }
+      return value != nullptr && value->get<bool>();
+    }
+  };
+
+  [[nodiscard]] Section section(std::string_view prefix) const {
+    Section section{*this, {}};
+    if (is_of_images(prefix) || is_of_sound(prefix)) {
+      const auto inner = root.find(is_of_sound(prefix) ? "audio_config" : "vision_config");
+      if (inner != root.end() && inner->is_object()) {
+        section.parts.push_back(&*inner);
+      }
+      return section;
+    }
+    for (const char* const name : text_sections) {
+      const auto inner = root.find(name);
+      if (inner != root.end() && inner->is_object()) {
+        section.parts.push_back(&*inner);
+      }
+    }
+    section.parts.push_back(&root);
+    return section;
+  }
+};
+
+namespace {
+
+/// What one layer's section says of its activation.
+template <class Section>
+class ActivationReader {
+ public:
+  ActivationReader(const Section& section, const FeedForwardNames& layer, std::int64_t number)
+      : section_(section), layer_(layer), number_(number) {}
+
+  [[nodiscard]] SourcedActivation read() {
+    refuse_unknown_keys();
+    refuse_lists();
+    Activation activation;
+    activation.kind = kind();
+    if (is_gpt_oss(activation.kind)) {
+      activation.kind = ActivationKind::swiglu_clamped;
+      read_constants(activation);
+    } else if (const std::optional<float> limit = number("swiglu_limit")) {
+      if (activation.kind != ActivationKind::silu) {
+        section_.refuse("swiglu_limit", *section_.find("swiglu_limit"),
+                        fmt::format("none beside {}, or --activation", name(activation.kind)));
+      }
+      activation = {.kind = ActivationKind::swiglu_clamped, .alpha = 1, .limit = *limit, .up_offset = 0};
+    }
+    if (const json* const alpha = section_.find("swiglu_alpha");
+        alpha != nullptr && std::find(used_.begin(), used_.end(), "swiglu_alpha") == used_.end()) {
+      section_.refuse("swiglu_alpha", *alpha, "none but of gpt-oss's activation, or --activation");
+    }
+    return {activation, source()};
+  }
+
+ private:
+  [[nodiscard]] std::optional<float> number(const char* key) {
+    const std::optional<float> found = section_.number(key);
+    if (found) {
+      used_.emplace_back(key);
+    }
+    return found;
+  }
+
+  void read_constants(Activation& activation) {
+    activation.limit = number("swiglu_limit").value_or(activation.limit);
+    activation.alpha = number("swiglu_alpha").value_or(activation.alpha);
+  }
+
+  /// gpt-oss writes hidden_act "silu", and applies what its name does not say.
+  [[nodiscard]] bool is_gpt_oss(ActivationKind kind) {
+    const std::optional<std::string> type = section_.text("model_type");
+    const bool has_its_names = layer_.is_gpt_oss;
+    if (kind == ActivationKind::swiglu_clamped) {
+      return true;
+    }
+    if (type != "gpt_oss" && !(has_its_names && !type)) {
+      if (has_its_names) {
+        section_.refuse("model_type", *type, "gpt_oss, whose names the layer has, or --activation");
+      }
+      return false;
+    }
+    if (kind == ActivationKind::gelu_tanh) {
+      section_.refuse(used_.front(), *section_.find(used_.front()), "'silu' of gpt-oss, or --activation");
+    }
+    if (type) {
+      used_.insert(used_.begin(), "model_type");
+    }
+    return true;
+  }
+
+  [[nodiscard]] ActivationKind kind() {
+    std::optional<ActivationKind> kind;
+    for (const char* const key : activation_keys) {
+      const std::optional<std::string> text = section_.text(key);
+      if (!text || (kind && key == std::string_view(hidden_act))) {
+        continue;
+      }
+      const auto* const known = std::find_if(names_of_activations.begin(), names_of_activations.end(),
+                                             [&](const Named& one) { return one.name == text; });
+      if (known == names_of_activations.end()) {
+        section_.refuse(key, *text, "'silu', 'gelu_pytorch_tanh' or 'swigluoai', or --activation");
+      }
+      if (kind && *kind != known->kind) {
+        section_.refuse(key, *text, fmt::format("what {} says, or --activation", used_.front()));
+      }
+      if (!kind) {
+        kind = known->kind;
+        used_.emplace_back(key);
+      }
+    }
+    return kind.value_or(ActivationKind::silu);
+  }
+
+  /// Limits of each layer, which clamp what silu makes and not what it is given (Step 3.5), and sparse activations.
+  void refuse_lists() const {
+    for (const char* const key :
+         {layer_.has_experts ? "swiglu_limits" : "swiglu_limits_shared", "activation_sparsity_pattern"}) {
+      const json* const list = section_.find(key);
+      if (list == nullptr) {
+        continue;
+      }
+      if (!list->is_array()) {
+        section_.refuse(key, *list, "a list of numbers, or --activation");
+      }
+      const auto at = static_cast<std::size_t>(number_);
+      if (at < list->size() && !says_nothing((*list)[at])) {
+        section_.refuse(fmt::format("{}[{}]", key, at), (*list)[at], "0: it is not computed; or --activation");
+      }
+    }
+  }
+
+  void refuse_unknown_keys() const {
+    constexpr std::array known{"swiglu_limit", "swiglu_limits", "swiglu_limits_shared", "swiglu_alpha"};
+    for (const json* const part : section_.parts) {
+      for (const auto& [key, value] : part->items()) {
+        const bool is_elsewhere = layer_.has_experts && key.find("shared") != std::string::npos;
+        if (key.find("swiglu_") != std::string::npos && !key.starts_with("use_") && !is_elsewhere &&
+            std::find(known.begin(), known.end(), key) == known.end() && !says_nothing(value)) {
+          section_.refuse(quoted_name(key), value, "none: what it does is not known here; or --activation");
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::string source() const {
+    if (used_.empty()) {
+      return layer_.is_gpt_oss ? "gpt-oss's; config.json names none" : "config.json names none";
+    }
+    std::string keys;
+    for (const std::string& key : used_) {
+      keys += (keys.empty() ? "" : ", ") + key;
+    }
+    return "config.json: " + keys;
+  }
+
+  const Section& section_;
+  const FeedForwardNames& layer_;
+  std::int64_t number_;
+  std::vector<std::string> used_;
+};
+
+}  // namespace
+
+ModelConfig::ModelConfig() = default;
+ModelConfig::~ModelConfig() = default;
+ModelConfig::ModelConfig(ModelConfig&&) noexcept = default;
+ModelConfig& ModelConfig::operator=(ModelConfig&&) noexcept = default;
+
+ModelConfig::ModelConfig(std::string_view json_text, std::string file)
+    : parsed_(std::make_unique<Parsed>(Parsed{parsed(json_text, file), file})) {
+  if (!parsed_->root.is_object()) {
+    reject(fmt::format("{} is {}, expected an object", file, shown(parsed_->root)));
+  }
+}
+
+ModelConfig ModelConfig::beside(const std::filesystem::path& weights) {
+  std::error_code ignored;
+  const std::filesystem::path folder =
+      std::filesystem::is_directory(weights, ignored) ? weights : weights.parent_path();
+  const std::filesystem::path path = folder / "config.json";
+  if (std::filesystem::symlink_status(path, ignored).type() == std::filesystem::file_type::not_found) {
+    return {};
+  }
+  const InputFile file = read_input_file(path, max_config_bytes);
+  if (!file.bytes) {
+    throw Error(ErrorCode::io, fmt::format("{}: {}", path.string(), file.obstacle));
+  }
+  return {*file.bytes, path.string()};
+}
+
+bool ModelConfig::is_there() const noexcept { return parsed_ != nullptr; }
+
+SourcedActivation ModelConfig::activation(const FeedForwardNames& layer, std::int64_t number) const {
+  if (!is_there()) {
+    const bool is_gpt_oss = layer.is_gpt_oss;
+    return {{.kind = is_gpt_oss ? ActivationKind::swiglu_clamped : ActivationKind::silu},
+            is_gpt_oss ? "gpt-oss's; no config.json" : "no config.json"};
+  }
+  const Parsed::Section section = parsed_->section(layer.prefix);
+  return ActivationReader(section, layer, number).read();
+}
+
+void ModelConfig::refuse_what_is_not_computed(const FeedForwardNames& layer) const {
+  if (!is_there()) {
+    return;
+  }
+  const Parsed::Section section = parsed_->section(layer.prefix);
+  if (section.is_true("mlp_bias")) {
+    section.refuse("mlp_bias", true, "false: no bias is added here");
+  }
+  if (const json* const factors = section.find("mlp_multipliers")) {
+    const bool are_ones = factors->is_array() && std::all_of(factors->begin(), factors->end(), [](const json& one) {
+                            return one.is_number() && one == 1;
+                          });
+    if (!are_ones) {
+      section.refuse("mlp_multipliers", *factors, "none but 1: nothing is multiplied here");
+    }
+  }
+  if (!layer.has_experts) {
+    return;
+  }
+  for (const char* const key : {"apply_router_weight_on_input", "moe_apply_router_weight_on_input"}) {
+    if (section.is_true(key)) {
+      section.refuse(key, true, "false: the router's weights multiply what experts make");
+    }
+  }
+  if (const std::optional<std::string> type = section.text("model_type"); type && type->starts_with("llama4")) {
+    section.refuse("model_type", *type, "another with experts: its router's weights multiply what enters them");
+  }
+}
+
+}  // namespace thresher::formats

@@ -1,0 +1,208 @@
+// The activation of `thresher run gated-mlp`: what config.json beside the weights says of it.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/layer_files.hpp"
+
+namespace thresher::testing {
+namespace {
+
+using Gated = std::function<double(double, double)>;
+
+double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+
+Gated clamped(double alpha, double limit, double offset) {
+  return [=](double gate, double up) {
+    const double least = std::min(gate, limit);
+    return least / (1 + std::exp(-alpha * least)) * (std::clamp(up, -limit, limit) + offset);
+  };
+}
+
+const Gated plain = [](double gate, double up) { return silu(gate) * up; };
+const Gated gelu = [](double gate, double up) { return gelu_tanh(gate) * up; };
+
+/// A folder with one layer, the 0th, dense or of three experts.
+class LayerConfig : public RunGatedMlp {
+ protected:
+  void save(const std::string& place = "model.layers.0.mlp.") const {
+    LayerFile file;
+    file.add_layer(place, dense_);
+    file.save(folder_ / "model.safetensors");
+  }
+  void save_experts() {
+    LayerFile file;
+    for (std::int64_t e = 0; e < 3; ++e) {
+      experts_.emplace_back(10 * e + 3);
+      file.add_layer("model.layers.0.mlp.experts." + std::to_string(e) + ".", experts_.back());
+    }
+    file.save(folder_ / "model.safetensors");
+  }
+  void configure(const std::string& text) const { write_file(folder_ / "config.json", text); }
+  void expect(const Gated& gated, const std::string& found, const std::string& arguments = "") {
+    expect_layer("--layer 0 --checkpoint . " + arguments, found, [&](const std::vector<double>& x, std::int64_t row) {
+      return experts_.empty() ? dense_(x, gated) : of_experts(experts_, x, row, gated);
+    });
+  }
+  void expect_refused(const std::string& config, const std::string& sentence, const std::string& arguments = "") {
+    configure(config);
+    save_tokens();
+    expect_refusal("--layer 0 --checkpoint . " + arguments, sentence);
+  }
+
+  const LayerExpert dense_{0};
+  std::vector<LayerExpert> experts_;
+};
+
+TEST_F(LayerConfig, SiluWithoutAConfiguration) {
+  save();
+  expect(plain, "down [32, 16] bf16, silu (no config.json)\n");
+  configure("{\"hidden_size\": 32}");
+  expect(plain, "silu (config.json names none)\n");
+}
+
+TEST_F(LayerConfig, TheActivationHasManyNames) {
+  save();
+  for (const auto& [config, gated, source] :
+       {std::tuple{R"({"hidden_act": "silu"})", plain, "silu (config.json: hidden_act)"},
+        {R"({"hidden_act": "swish"})", plain, "silu (config.json: hidden_act)"},
+        {R"({"hidden_act": "gelu_pytorch_tanh"})", gelu, "gelu_tanh (config.json: hidden_act)"},
+        {R"({"hidden_act": "gelu", "hidden_activation": "gelu_pytorch_tanh"})", gelu,
+         "gelu_tanh (config.json: hidden_activation)"},
+        {R"({"hidden_act": "silu", "hidden_activation": null})", plain, "silu (config.json: hidden_act)"},
+        {R"({"mlp_hidden_act": "gelu_new"})", gelu, "gelu_tanh (config.json: mlp_hidden_act)"},
+        {R"({"activation_function": "gelu_fast"})", gelu, "gelu_tanh (config.json: activation_function)"},
+        {R"({"hidden_act": "silu", "text_config": {"hidden_activation": "gelu_pytorch_tanh"}})", gelu,
+         "gelu_tanh (config.json: hidden_activation)"},
+        {R"({"hidden_act": "gelu_new", "vision_config": {"hidden_act": "relu"}, "audio_config": 3})", gelu,
+         "gelu_tanh (config.json: hidden_act)"},
+        {R"({"hidden_act": "silu", "time_step_limit": [0.0, Infinity], "a": "\"NaN", "b": [NaN, -Infinity]})", plain,
+         "silu (config.json: hidden_act)"},
+        {R"({"hidden_act": "silu", "swiglu_limits_shared": [0.0, 7.0], "swiglu_limit": 0})", plain,
+         "silu (config.json: hidden_act)"}}) {
+    configure(config);
+    expect(gated, source);
+  }
+}
+
+TEST_F(LayerConfig, ALimitClampsWhatSiluIsGiven) {
+  save();
+  configure(R"({"hidden_act": "silu", "swiglu_limit": 0.5})");
+  const std::string said = "swiglu_clamped, alpha 1, limit 0.5, up offset 0 (config.json: hidden_act, swiglu_limit)";
+  expect(clamped(1, 0.5, 0), said);
+  save_experts();
+  expect(clamped(1, 0.5, 0), said);
+}
+
+TEST_F(LayerConfig, GptOssHasConstantsOfItsOwn) {
+  save_experts();
+  configure(R"({"model_type": "gpt_oss", "hidden_act": "silu", "swiglu_limit": 0.75})");
+  expect(clamped(1.702, 0.75, 1),
+         "swiglu_clamped, alpha 1.702, limit 0.75, up offset 1 (config.json: model_type, hidden_act, swiglu_limit)");
+  configure(R"({"model_type": "gpt_oss", "hidden_act": "silu"})");
+  expect(clamped(1.702, 7, 1), "limit 7, up offset 1 (config.json: model_type, hidden_act)");
+  configure(R"({"hidden_act": "swigluoai", "swiglu_alpha": 2, "swiglu_limit": 0.5})");
+  expect(clamped(2, 0.5, 1), "alpha 2, limit 0.5, up offset 1 (config.json: hidden_act, swiglu_limit, swiglu_alpha)");
+}
+
+TEST_F(LayerConfig, OptionsReplaceWhatItSays) {
+  save();
+  configure(R"({"hidden_act": "gelu", "swiglu_limit": "none"})");
+  expect(plain, "silu (--activation, not config.json)", "--activation silu");
+  expect(clamped(1.702, 7, 1), "limit 7, up offset 1 (--activation, not config.json)", "--activation swiglu_clamped");
+  configure(R"({"hidden_act": "silu", "swiglu_limit": 2})");
+  expect(clamped(1, 0.25, 0), "limit 0.25, up offset 0 (config.json: hidden_act, swiglu_limit, --limit)",
+         "--limit 0.25");
+}
+
+TEST_F(LayerConfig, ConstantsBelongToAnActivation) {
+  save();
+  expect_refused(R"({"hidden_act": "silu"})", "--limit is of --activation swiglu_clamped, not of silu", "--limit 2");
+}
+
+/// Beside an index, and beside a file that is named itself.
+TEST_F(LayerConfig, LiesBesideTheWeights) {
+  fs::create_directory(folder_ / "m");
+  LayerFile file;
+  file.add_layer("model.layers.0.mlp.", dense_);
+  file.save(folder_ / "m/model.safetensors");
+  write_file(folder_ / "m/model.safetensors.index.json",
+             R"({"weight_map": {"model.layers.0.mlp.gate_proj.weight": "model.safetensors",
+                 "model.layers.0.mlp.up_proj.weight": "model.safetensors",
+                 "model.layers.0.mlp.down_proj.weight": "model.safetensors"}})");
+  write_file(folder_ / "m/config.json", R"({"hidden_act": "gelu_tanh"})");
+  for (const char* const path : {"m/model.safetensors", "m/model.safetensors.index.json"}) {
+    expect_layer(std::string("--layer 0 --checkpoint ") + path, "gelu_tanh (config.json: hidden_act)",
+                 [&](const std::vector<double>& x, std::int64_t) { return dense_(x, gelu); });
+  }
+}
+
+/// A tower's own part counts, and the text's does not.
+TEST_F(LayerConfig, ATowerHasItsOwn) {
+  save("vision_model.layers.0.mlp.");
+  configure(R"({"hidden_act": "silu", "vision_config": {"hidden_act": "gelu_pytorch_tanh"}})");
+  expect(gelu, "gelu_tanh (config.json: hidden_act)");
+  configure(R"({"hidden_act": "gelu_pytorch_tanh"})");
+  expect(plain, "silu (config.json names none)");
+}
+
+TEST_F(LayerConfig, WhatIsNotComputedIsRefused) {
+  save();
+  expect_refused(
+      R"({"hidden_act": "gelu"})",
+      "config.json: hidden_act is 'gelu', expected 'silu', 'gelu_pytorch_tanh' or 'swigluoai', or --activation");
+  for (const char* const act : {"situ", "relu2", "quick_gelu", "geglu", ""}) {
+    expect_refused("{\"mlp_hidden_act\": \"" + std::string(act) + "\"}",
+                   "mlp_hidden_act is '" + std::string(act) + "'");
+  }
+  expect_refused(R"({"hidden_act": "silu", "activation_function": "gelu_new"})",
+                 "activation_function is 'gelu_new', expected what hidden_act says, or --activation");
+  expect_refused(R"({"hidden_act": "gelu_new", "swiglu_limit": 2})",
+                 "swiglu_limit is 2, expected none beside gelu_tanh, or --activation");
+  expect_refused(R"({"hidden_act": "silu", "swiglu_alpha": 1.702})",
+                 "swiglu_alpha is 1.702, expected none but of gpt-oss's activation, or --activation");
+  expect_refused(R"({"hidden_act": "silu", "swiglu_limits_shared": [7.0]})",
+                 "swiglu_limits_shared[0] is 7.0, expected 0: it is not computed; or --activation");
+  expect_refused(R"({"hidden_act": "silu", "activation_sparsity_pattern": [0.95, 0]})",
+                 "activation_sparsity_pattern[0] is 0.95");
+  expect_refused(R"({"hidden_act": "silu", "swiglu_beta": 1})", "'swiglu_beta' is 1, expected none: what it does");
+  expect_refused(R"({"model_type": "gpt_oss", "hidden_act": "gelu_new"})", "hidden_act is 'gelu_new', expected 'silu'");
+  expect_refused(R"({"hidden_act": "silu", "mlp_bias": true})",
+                 "mlp_bias is true, expected false: no bias is added here");
+  expect_refused(R"({"hidden_act": "silu", "mlp_multipliers": [0.5, 1]})",
+                 "mlp_multipliers is a list, expected none but 1");
+  save_experts();
+  expect_refused(R"({"hidden_act": "silu", "swiglu_limits": [7]})", "swiglu_limits[0] is 7");
+  expect_refused(R"({"apply_router_weight_on_input": true})", "apply_router_weight_on_input is true, expected false");
+  expect_refused(R"({"text_config": {"model_type": "llama4_text"}})", "model_type is 'llama4_text', expected another");
+}
+
+TEST_F(LayerConfig, WhatIsNoConfigurationIsRefused) {
+  save();
+  for (const auto& [config, sentence] :
+       {std::pair{"{", "config.json is not JSON near byte"},
+        {"", "config.json is not JSON near byte"},
+        {"[]", "config.json is a list, expected an object"},
+        {"3", "config.json is 3, expected an object"},
+        {R"({"hidden_act": 3})", "hidden_act is 3, expected a text"},
+        {R"({"hidden_act": "silu", "hidden_act": "silu"})", "has 'hidden_act' twice"},
+        {R"({"swiglu_limit": -1})", "swiglu_limit is -1, expected a finite number above 0"},
+        {R"({"swiglu_limit": NaN})", "swiglu_limit is 'NaN', expected a finite number"},
+        {R"({"swiglu_limit": "2"})", "swiglu_limit is '2', expected a finite number"},
+        {R"({"swiglu_limit": [2]})", "swiglu_limit is a list, expected a finite number"},
+        {R"({"swiglu_limit": true})", "swiglu_limit is true, expected a finite number"},
+        {R"({"swiglu_limit": 1e300})", "swiglu_limit is 1e+300, expected a finite number"},
+        {R"({"swiglu_limits_shared": 3})", "swiglu_limits_shared is 3, expected a list"},
+        {R"({"mlp_bias": "no"})", "mlp_bias is 'no', expected true or false"}}) {
+    expect_refused(config, sentence);
+  }
+  expect_refused("{", "config.json is not JSON near byte", "--activation silu");
+}
+
+}  // namespace
+}  // namespace thresher::testing
