@@ -1,3 +1,5 @@
+#include <pthread.h>
+
 #include "cpu/parallel.hpp"
 #include "cpu/team.hpp"
 
@@ -8,6 +10,7 @@ int omp_get_max_threads();
 int omp_get_thread_num();
 void omp_set_num_threads(int threads);
 void GOMP_parallel(void (*body)(void*), void* shared, unsigned threads, unsigned flags);
+[[gnu::weak]] int omp_pause_resource_all(int kind);  // OpenMP 5: GCC 9 and newer
 }
 
 namespace thresher::cpu {
@@ -18,11 +21,25 @@ struct Region {
   void* shared;
 };
 
+/// A forked child has none of the threads that its parent's thread keeps for the next region, and would wait for them
+/// for ever. So they are ended before a fork; the next region, here and there, starts new ones.
+void end_kept_threads() {
+  constexpr int hard = 2;  // omp_pause_hard
+  if (omp_pause_resource_all != nullptr) {
+    omp_pause_resource_all(hard);
+  }
+}
+
+void be_ready_for_forks() {
+  [[maybe_unused]] static const int registered = ::pthread_atfork(&end_kept_threads, nullptr, nullptr);
+}
+
 }  // namespace
 
 int usual_threads() { return omp_get_max_threads(); }
 
 void run_team(int threads, void (*body)(void* shared, int thread), void* shared) {
+  be_ready_for_forks();
   Region region{body, shared};
   GOMP_parallel(
       [](void* argument) {
@@ -32,7 +49,10 @@ void run_team(int threads, void (*body)(void* shared, int thread), void* shared)
       &region, static_cast<unsigned>(threads), 0);
 }
 
-OneDnnThreads::OneDnnThreads(int threads) : previous_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+OneDnnThreads::OneDnnThreads(int threads) : previous_(omp_get_max_threads()) {
+  be_ready_for_forks();
+  omp_set_num_threads(threads);
+}
 OneDnnThreads::~OneDnnThreads() { omp_set_num_threads(previous_); }
 
 }  // namespace thresher::cpu

@@ -1,6 +1,8 @@
 #include "cpu/parallel.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -94,6 +96,26 @@ TEST(CpuParallel, BodiesRoundToNearestWhateverTheCallerDoes) {
     EXPECT_EQ(std::fegetround(), FE_UPWARD);
   }
   std::fesetround(FE_TONEAREST);
+}
+
+/// A child that is forked after a loop, by a thread that ran it, has none of the threads that helped.
+TEST(CpuParallel, AForkedChildHasThreadsOfItsOwn) {
+  const auto all_are_taken = [] {
+    std::atomic<int> taken = 0;
+    parallel_for(3, 100, [&](std::int64_t, int) { ++taken; });
+    return taken == 100;
+  };
+  EXPECT_TRUE(all_are_taken());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // ends one that waits for threads which are not there
+    _exit(all_are_taken() && all_are_taken() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(all_are_taken());
 }
 
 TEST(CpuParallel, ZeroThreadsMeansSome) {
