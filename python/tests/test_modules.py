@@ -824,6 +824,14 @@ def test_modules_are_made_on_meta_and_loaded(name):
         assert all(torch.equal(loaded.state_dict()[key], one) for key, one in state.items())
 
 
+def test_calls_before_weights_are_loaded_are_refused():
+    ids, weights = torch.zeros(2, 1, dtype=torch.int64), torch.ones(2, 1)
+    for name, arguments in (("bf16", (normal(2, 32),)), ("experts", (normal(2, 32), ids, weights)), ("attention", (normal(1, 2, 32),))):
+        module = EVERY[name](on_meta)
+        refused(lambda: module(*arguments), "x is on cpu, but the weights are on meta: load a state dict with assign=True first")
+        assert module(*(one.to("meta") for one in arguments)).shape == arguments[0].shape
+
+
 def test_modules_are_made_within_the_device_meta():
     with torch.device("meta"):
         empty = tt.GatedMLP(torch.empty(24, 32), torch.empty(24, 32), torch.empty(32, 24), dtype=torch.bfloat16)

@@ -108,7 +108,7 @@ class Attention(Stated):
         for name, value in others.items():
             if value is not None:
                 refuse(f"{name} is given, expected x and position_embeddings alone: this attention has no mask and no cache")
-        expect_floats(x)
+        expect_floats(x, self.q)
         if x.dim() != 3 or x.shape[2] != self.q.shape[1]:
             refuse(f"x is {list(x.shape)}, expected [B, S, {self.q.shape[1]}]")
         turns = self._turns(x, position_embeddings)

@@ -70,9 +70,12 @@ def operand_of(rows: torch.Tensor, tokens: str | None, name: str = "a") -> tuple
     return given.values, {f"{name}_scales": given.scales, f"{name}_format": given.format}
 
 
-def expect_floats(x: torch.Tensor, name: str = "x") -> None:
+def expect_floats(x: torch.Tensor, weights: torch.Tensor) -> None:
+    """What a module is called with; weights: a buffer of it. PyTorch would give uninitialised memory for weights on meta."""
     if not isinstance(x, torch.Tensor) or x.dtype not in _GIVEN:
-        refuse(f"{name} is {short(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__}, expected float16, bfloat16, float32 or float64")
+        refuse(f"x is {short(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__}, expected float16, bfloat16, float32 or float64")
+    if weights.is_meta and not x.is_meta:
+        refuse(f"x is on {x.device}, but the weights are on meta: load a state dict with assign=True first")
 
 
 def _autocasts(x: torch.Tensor) -> bool:

@@ -193,7 +193,7 @@ class MoE(modules.MoE):
     def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
         """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) of all experts are skipped; topk_weights: [T, k]; all of this
         process's tokens, of which there may be none. Returns [T, K] in the type of x, summed in float32 in the order of the choices."""
-        expect_routing(x, topk_ids, topk_weights)
+        expect_routing(topk_ids, topk_weights, x, self.down)
         tokens, choices = topk_ids.shape
         flat = topk_ids.reshape(-1).to(torch.int64)
         is_owned = (flat >= 0) & (flat < self.all_experts)

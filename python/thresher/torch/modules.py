@@ -92,7 +92,7 @@ class GatedMLP(_Layer):
         return result.to(result_dtype(x))
 
     def expect_rows(self, x: torch.Tensor) -> None:
-        expect_floats(x)
+        expect_floats(x, self.down)
         if x.dim() == 0 or x.shape[-1] != self.k:
             refuse(f"x is {list(x.shape)}, expected [..., {self.k}]")
 
@@ -176,7 +176,7 @@ class MoE(_Layer):
     def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
         """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k], floating point. Returns [T, K] in
         the type of x, summed in float32 in the order of the choices."""
-        expect_routing(x, topk_ids, topk_weights)
+        expect_routing(topk_ids, topk_weights, x, self.down)
         dtype = result_dtype(x)
         out_dtype = dtype if dtype in (torch.float16, torch.bfloat16) else torch.float32
         if topk_ids.dtype != torch.int32:  # what int32 cannot hold is nobody's id
@@ -223,9 +223,9 @@ class MoE(_Layer):
             self(torch.zeros(count, self.k, dtype=self.dtype, device=device), nowhere, torch.zeros(count, choices, device=device))
 
 
-def expect_routing(x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> None:
-    """Refuses what torch would convert without a word, the two of a router swapped among it."""
-    expect_floats(x)
+def expect_routing(topk_ids: torch.Tensor, topk_weights: torch.Tensor, x: torch.Tensor, weights: torch.Tensor) -> None:
+    """Refuses what torch would convert without a word, the two of a router swapped among it. weights: a buffer of the module."""
+    expect_floats(x, weights)
     for name, one, wanted in (("topk_ids", topk_ids, "integers"), ("topk_weights", topk_weights, "floating point")):
         is_right = isinstance(one, torch.Tensor) and (one.is_floating_point() if wanted == "floating point" else _are_integers(one))
         if not is_right:
