@@ -243,6 +243,27 @@ def test_compiled_functions_refuse_derivatives():
         assert torch.equal(result, x + tt.gemm(x, d)) and (leaf.grad == 1).all()
 
 
+def test_exported_programs():
+    class Products(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("packed", tt.pack_gemm(torch.randn(64, 64).bfloat16()))
+            self.scale = torch.nn.Parameter(torch.ones(64, dtype=torch.bfloat16), requires_grad=False)
+
+        def forward(self, x):
+            return tt.gemm_packed(x * self.scale, self.packed, 64) + 1
+
+    module, x = Products(), torch.randn(5, 64).bfloat16()
+    expected = module(x)
+    for strict in (True, False):
+        program = torch.export.export(module, (x,), dynamic_shapes={"x": {0: torch.export.Dim("rows", min=2, max=64)}}, strict=strict)
+        assert torch.equal(program.module()(x), expected) and torch.equal(program.module()(x[:3]), module(x[:3]))
+        assert any("thresher.gemm_packed" in str(node.target) for node in program.graph.nodes)
+    module.scale.requires_grad_()
+    with pytest.raises(Exception, match=SENTENCE):
+        torch.export.export(module, (x,), strict=False)
+
+
 def test_the_sentence_is_thresher_s_own_error():
     a = torch.randn(5, 64).bfloat16().requires_grad_()
     with pytest.raises(thresher.UnsupportedError, match=f"{SENTENCE}, but a requires a gradient"):

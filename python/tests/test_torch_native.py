@@ -109,6 +109,21 @@ def test_a_call_made_before_runs_no_python(monkeypatch):
             other()
 
 
+def test_a_call_made_before_runs_no_python_under_no_grad(monkeypatch):
+    """Even of inputs that require a gradient; a level of forward mode and recorded gradients are for Python to look at."""
+    with torch.inference_mode(False), torch.no_grad():
+        a, b1, b2 = normal(5, 64).requires_grad_(), normal(24, 64), normal(24, 64)
+        expected = tt.dual_gemm(a, b1, b2)
+        monkeypatch.setattr("thresher._dual_gemm.run", None)
+        monkeypatch.setattr("thresher.torch._ops.refuse_derivatives", None)
+        assert torch.equal(tt.dual_gemm(a, b1, b2), expected)
+        with torch.autograd.forward_ad.dual_level(), pytest.raises(TypeError, match="not callable"):
+            tt.dual_gemm(a, b1, b2)
+        with torch.enable_grad(), pytest.raises(TypeError, match="not callable"):
+            tt.dual_gemm(a, b1, b2)
+        assert torch.equal(tt.dual_gemm(a, b1, b2), expected)
+
+
 def test_serving_calls_made_before_run_no_python(monkeypatch):
     q, pools, out, sums = normal(9, 2, 64), normal(2, 5, 4, 2, 64), torch.empty(9, 2, 64, dtype=torch.bfloat16), torch.empty(2, 9)
     given = pages_of(torch.tensor([0, 4, 9], dtype=torch.int32))
