@@ -175,6 +175,8 @@ def ones(*shape, dtype=F16):
     (dict(rotary_dim=0.5), "rotary_dim is 0.5, expected a whole number"),
     (dict(theta=0), "^theta is 0, expected a finite number above 0"),
     (dict(theta="x"), "theta is 'x', expected a number"),
+    (dict(theta=500.0, cos_sin=ones(9, 64, dtype=F32)), "theta is 500, but cos_sin is given in its place: leave one of them out"),
+    (dict(theta=500.0, pairs="none"), "theta is 500, but pairs is 'none' and nothing turns"),
     (dict(k_descale=ones(2, dtype=F32)), "k_descale is given, but the pages are not float8_e4m3fn"),
     (dict(k_descale=ones(1, 2, dtype=F32)), r"k_descale has 2 dimensions, expected 1: \[Hk\]"),
 ])

@@ -67,6 +67,12 @@ def test_refused(tc):
         assert sentence in str(refusal.value) and "\n" not in str(refusal.value)
 
 
+def test_threads_are_the_cpus(tc):
+    assert tc._Call().threads(0) == 0
+    with pytest.raises(thresher.InvalidArgumentError, match="threads is 2, expected 0: the GPU computes, and threads are the CPU's"):
+        tc._Call().threads(2)
+
+
 def test_arrays_of_a_gpu_are_not_numpys():
     import thresher.numpy as tn
 

@@ -313,6 +313,8 @@ def test_a_refusal_inside_of_a_program_shows_no_frames_of_the_package(normal, mo
      "k_descale is given, but keys and values are not float8_e4m3fn"),
     (lambda a, b: tj.dual_gemm(a, b, b, out_dtype="int8"), "out_dtype is 'int8'"),
     (lambda a, b: tj.grouped_gemm(a, b[None]), "neither offsets nor counts are given"),
+    (lambda a, b: tj.grouped_gemm(a, b[None], offsets=jnp.zeros(2, jnp.int32), row_ids_divisor=2), "row_ids_divisor is 2, but row_ids are missing"),
+    (lambda a, b: tj.attention(a[None, None], a[None, None], a[None, None], return_lse=1), "return_lse is 1, expected True or False"),
     (lambda a, b: tj.grouped_dual_gemm(a, b[None], offsets=jnp.zeros(2, jnp.int32)), "order is missing"),
     (lambda a, b: tj.grouped_gemm(a, b[None], offsets=jnp.zeros(3, jnp.int32)), "offsets has the shape [3], expected [2]"),
     (lambda a, b: tj.gemm(a[:, :32], b), "a has the shape [5, 32], expected [5, 64]"),

@@ -40,6 +40,16 @@ class NoCapsule:
         return 7
 
 
+class Exported:
+    """An array that DLPack alone shows."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **_):
+        return self.array.__dlpack__()
+
+
 def fp4(values=(8, 16), scales=(8, 2), global_scale=None, **more):
     return Nvfp4(ones(*values, dtype=U8), ones(*scales, dtype=U8), global_scale, **more)
 
@@ -56,6 +66,8 @@ DUAL = [
     (dict(a=BadExporter()), "a cannot be had by DLPack: no"),
     (dict(a=NoCapsule()), "a cannot be had by DLPack"),
     (dict(a=A.astype(np.float64)), "a is float64, expected float16, bfloat16, Nvfp4 or Fp8"),
+    (dict(a=Exported(A.astype(np.float64))), "a is float64, expected float16, bfloat16, Nvfp4 or Fp8"),
+    (dict(a=Exported(A.astype(bool))), "a is bool, expected float16"),
     (dict(a=A.astype(">f2")), "a is float16 in another byte order than this machine's, expected float16"),
     (dict(a=np.array([["x"]])), "a is str32, expected float16"),
     (dict(a=np.zeros((4, 32), [("x", "<f2")])), "a is void16, expected float16"),
@@ -161,6 +173,7 @@ GROUPED = [
     (dict(row_weights=ones(5, dtype=np.float32)), r"row_weights has the shape \[5\], expected \[4\]"),
     (dict(row_ids=np.zeros((4, 1), I32)), "row_ids has 2 dimensions"),
     (dict(row_ids=np.zeros(4, I32), row_ids_divisor=0), "row_ids_divisor is 0, expected 1"),
+    (dict(row_ids_divisor=2), "row_ids_divisor is 2, but row_ids are missing, which it divides"),
     (dict(row_ids=np.zeros(4, I32), row_ids_divisor=2.0), "row_ids_divisor is 2.0, expected a whole number"),
     (dict(offsets=None, counts=np.array([1, 1], I32)), "a has 2 dimensions, expected 3"),
     (dict(a=ones(3, 4, 32), offsets=None, counts=np.array([1, 1], I32)), "a has 3 slots, but the weights have 2 experts"),
@@ -195,6 +208,8 @@ ATTENTION = [
     (dict(window=(-2, 0)), "window's left is -2"),
     (dict(scale=float("inf")), "scale is inf, expected a finite number"),
     (dict(scale="x"), "scale is 'x', expected a number"),
+    (dict(scale="2"), "scale is '2', expected a number"),
+    (dict(return_lse="no"), "return_lse is 'no', expected True or False"),
     (dict(softcap=-1.0), "softcap is -1"),
     (dict(block_table=np.zeros((1, 1), I32)), "one of block_table and seqused_k is missing"),
     (dict(block_table=np.zeros((1, 1), I32), seqused_k=np.zeros(1, I32)), "block_table takes cu_seqlens_q and no cu_seqlens_k"),
@@ -257,3 +272,46 @@ def test_names_of_any_type_are_refused_with_a_sentence(odd):
     for given in (dict(strategy=odd), dict(activation=odd), dict(order=odd, b2=None), dict(threads=object())):
         with pytest.raises(thresher.InvalidArgumentError, match="strategy is|activation is|order is|threads is"):
             tn.grouped_dual_gemm(**{**dict(a=A, b1=E, b2=E, offsets=OFFSETS), **given})
+
+
+MATRIX, WIDE, FLOAT, INTEGER = ("float16, bfloat16, Nvfp4 or Fp8", "float16, bfloat16 or float32", "float32, float16 or bfloat16", "int32 or int64")
+PACKED, PACKED_DOWN = tn.pack(B, B), tn.pack_gemm(ones(32, 8))
+EXPERTS, EXPERTS_DOWN = tn.pack_grouped(E, E), tn.pack_grouped(ones(2, 32, 8))
+FLAT = dict(cu_seqlens_q=np.array([0, 4], I32), cu_seqlens_k=np.array([0, 4], I32))
+# Calls that are right, and what each of their arrays may be.
+CALLS = [
+    (tn.dual_gemm, dict(a=A, b1=B, b2=B, out=ones(4, 8)), dict(a=MATRIX, b1=MATRIX, b2="float16", out=WIDE)),
+    (tn.dual_gemm_packed, dict(a=A, weights=PACKED), dict(a=MATRIX, weights="uint8")),
+    (tn.gemm, dict(a=A, b=B, bias=ones(8)), dict(a=MATRIX, b=MATRIX, bias=WIDE)),
+    (tn.gemm_packed, dict(a=ones(4, 8), weights=PACKED_DOWN, out=A.copy()), dict(a=MATRIX, weights="uint8", out=WIDE)),
+    (tn.gated_mlp, dict(x=A, gate_up=PACKED, down=PACKED_DOWN), dict(x=MATRIX, gate_up="uint8", down="uint8")),
+    (tn.moe, dict(x=A, gate_up=EXPERTS, down=EXPERTS_DOWN, topk_ids=np.zeros((4, 2), I32), topk_weights=ones(4, 2)),
+     dict(x=MATRIX, gate_up="uint8", down="uint8", topk_ids=INTEGER, topk_weights=FLOAT)),
+    (tn.grouped_dual_gemm, dict(a=A, b1=E, b2=E, offsets=OFFSETS, row_ids=np.zeros(4, I32), bias1=ones(2, 8), bias2=ones(2, 8), row_weights=ones(4)),
+     dict(a=MATRIX, b1=MATRIX, b2="float16", offsets=INTEGER, row_ids=INTEGER, bias1=WIDE, row_weights=FLOAT)),
+    (tn.grouped_gemm, dict(a=ones(2, 4, 32), b=E, counts=np.array([2, 4], I32)), dict(a=MATRIX, b=MATRIX, counts=INTEGER)),
+    (tn.attention, dict(PAGES, sinks=np.ones(2, np.float32)),
+     dict(q="float16, bfloat16, float8_e4m3fn or uint8", k="float16, float8_e4m3fn or uint8", v="float16", cu_seqlens_q=INTEGER, block_table=INTEGER,
+          seqused_k=INTEGER, sinks="float32")),
+    (tn.attention, dict(FLAT, q=ones(4, 2, 64), k=ones(4, 1, 64, dtype=U8), v=ones(4, 1, 64, dtype=U8), k_descale=ones(1, 1, dtype=np.float32)),
+     dict(cu_seqlens_q=INTEGER, cu_seqlens_k=INTEGER, k_descale="float32", v="uint8")),
+    (tn.append, dict(k=ones(3, 2, 64), v=ones(3, 2, 64), k_cache=ones(2, 4, 2, 64), v_cache=ones(2, 4, 2, 64), slots=np.arange(3), positions=np.arange(3),
+                     q=ones(3, 2, 64), q_out=ones(3, 2, 64), cos_sin=ones(4, 64, dtype=np.float32)),
+     dict(k="float16 or bfloat16", v="float16", k_cache="float16, float8_e4m3fn or uint8", v_cache="float16, float8_e4m3fn or uint8", slots=INTEGER,
+          positions=INTEGER, q="float16", q_out="float16", cos_sin="float32")),
+    (tn.pack, dict(b1=B, b2=B), dict(b1=MATRIX, b2="float16")),
+    (tn.pack_gemm, dict(b=B, bias=ones(8)), dict(b=MATRIX, bias=WIDE)),
+    (tn.pack_grouped, dict(b1=E, b2=E, bias1=ones(2, 8), bias2=ones(2, 8)), dict(b1=MATRIX, b2="float16", bias1=WIDE)),
+    (tn.packed_info, dict(weights=PACKED), dict(weights="uint8")),
+]
+
+
+@pytest.mark.parametrize("function, given, expected", CALLS, ids=[function.__name__ for function, *_ in CALLS])
+def test_every_argument_says_which_types_it_takes(function, given, expected):
+    function(**given)
+    for argument, types in expected.items():
+        for wrong in (np.float64, np.int8, np.uint32, bool, object, np.complex64, ml_dtypes.float8_e5m2, "U3"):
+            array = given[argument].astype(wrong)
+            with pytest.raises(thresher.InvalidArgumentError) as refused:
+                function(**{**given, argument: array})
+            assert str(refused.value) == f"{argument} is {array.dtype.name}, expected {types}"

@@ -10,6 +10,7 @@ from ._options import number, one_of, whole_number
 from ._plans import HOST, Place, Plan, calls, made, planned, row_bucket
 
 PAIRS = {"none": 0, "halves": 1, "interleaved": 2}
+THETA = 10000.0  # by default
 _BITS = {lib.INT32: 32, INT64: 64}
 
 
@@ -81,6 +82,9 @@ def _prepared(given: Tensors, options: Options, place: Place, threads: int) -> P
         refuse("one of q and q_out is missing, expected both or neither")
     if options.pairs != PAIRS["none"] and given.positions is None:
         refuse("positions are missing, expected those of the tokens: with pairs='none' nothing turns")
+    if options.theta != THETA and (given.cos_sin is not None or options.pairs == PAIRS["none"]):
+        instead = "pairs is 'none' and nothing turns" if given.cos_sin is None else "cos_sin is given in its place"
+        refuse(f"theta is {options.theta:g}, but {instead}: leave one of them out")
     bits = {_number_bits(one, tokens) for one in (given.slots, given.positions) if one is not None}
     if len(bits) > 1:
         refuse("one of positions and slots is int32 and the other int64, expected one type")

@@ -65,6 +65,9 @@ class Call:
                            array.scale_layout, are_tokens=name in _of.TOKENS)
         return self.array(name, array)
 
+    def threads(self, threads: int) -> int:
+        return _options.threads_of(threads)
+
     def layer(self, gate_up: Any, down: Any) -> _layers.Weights:
         return _layers.Weights(self.block(gate_up, "gate_up"), self.block(down, "down"))
 
@@ -159,7 +162,7 @@ class Functions:
         _of.expect_rank(a, 2, "[M, K]")
         _of.expect_rank(b1, 2, "[N, K]")
         result, c = call.output(out, (a.shape[0], b1.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b1.format)))
-        _dual_gemm.run(a, b1, b2, c, _options.activation_chosen(activation, alpha, limit, up_offset), place=call.place, threads=_options.threads_of(threads),
+        _dual_gemm.run(a, b1, b2, c, _options.activation_chosen(activation, alpha, limit, up_offset), place=call.place, threads=call.threads(threads),
                        strategy=strategy)
         return result
 
@@ -208,7 +211,7 @@ class Functions:
         result, c = call.output(out, (a.shape[0], held.info.n),
                                 _format(out_dtype, out, _options.output_format(a.format, held.format)))
         _dual_gemm.run_packed(a, block, c, _options.activation_chosen(activation, alpha, limit, up_offset),
-                              place=call.place, threads=_options.threads_of(threads), strategy=strategy)
+                              place=call.place, threads=call.threads(threads), strategy=strategy)
         return result
 
     def gemm(self, a: Operand, b: Operand, *, bias: Array | None = None, out_dtype: DType = None, out: Array | None = None,
@@ -223,7 +226,7 @@ class Functions:
         _of.expect_rank(a, 2, "[M, K]")
         _of.expect_rank(b, 2, "[N, K]")
         result, c = call.output(out, (a.shape[0], b.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b.format)))
-        _gemm.run(a, b, offset, c, place=call.place, threads=_options.threads_of(threads), strategy=strategy)
+        _gemm.run(a, b, offset, c, place=call.place, threads=call.threads(threads), strategy=strategy)
         return result
 
     def pack_gemm(self, b: Operand, *, bias: Array | None = None, numerics: str = "exact") -> Array:
@@ -243,7 +246,7 @@ class Functions:
         held = _gemm.expert(block)
         result, c = call.output(out, (a.shape[0], held.info.n),
                                 _format(out_dtype, out, _options.output_format(a.format, held.format)))
-        _gemm.run_packed(a, block, c, place=call.place, threads=_options.threads_of(threads), strategy=strategy)
+        _gemm.run_packed(a, block, c, place=call.place, threads=call.threads(threads), strategy=strategy)
         return result
 
     def gated_mlp(self, x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float | None = None,
@@ -264,7 +267,7 @@ class Functions:
         parts = _layers.gated_mlp_parts(weights)
         result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
         _layers.gated_mlp(x, weights, o, _between(intermediate_dtype, intermediate_scale), _options.activation_chosen(activation, alpha, limit, up_offset),
-                          place=call.place, threads=_options.threads_of(threads))
+                          place=call.place, threads=call.threads(threads))
         return result
 
     def moe(self, x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: Array, *, activation: str = "silu",
@@ -285,7 +288,7 @@ class Functions:
         ids, factors = call.integers("topk_ids", topk_ids), call.factors("topk_weights", topk_weights)
         result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
         _layers.moe(x, weights, ids, factors, o, _between(intermediate_dtype, intermediate_scale), _of.FORMATS[dtype_name("rows_dtype", rows_dtype)],
-                    _options.activation_chosen(activation, alpha, limit, up_offset), place=call.place, threads=_options.threads_of(threads))
+                    _options.activation_chosen(activation, alpha, limit, up_offset), place=call.place, threads=call.threads(threads))
         return result
 
     def grouped_dual_gemm(self, a: Operand, b1: Operand, b2: Operand | None = None, *, offsets: Array | None = None,
@@ -379,6 +382,7 @@ class Functions:
         lengths_q, lengths_k = (
             call.optional(name, array, call.integers) for name, array in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)))
         options = _attention.options_of(causal, scale, softcap, window)
+        _options.truth("return_lse", return_lse)
         serving = _attention.Serving(
             call.optional("block_table", block_table, call.integers), call.optional("seqused_k", seqused_k, call.integers),
             *(call.optional(name, array) for name, array in (("sinks", sinks), ("q_descale", q_descale), ("k_descale", k_descale),
@@ -389,7 +393,7 @@ class Functions:
         sums, lse = (call.output(None, _attention.lse_shape(q.shape, packed), _lib.FP32, zeros=packed, name="lse") if return_lse
                      else (None, None))
         _attention.run(q, k, v, o, lse, lengths_q, lengths_k, options, serving, place=call.place,
-                       threads=_options.threads_of(threads), strategy=strategy)
+                       threads=call.threads(threads), strategy=strategy)
         return (result, sums) if return_lse else result
 
 
@@ -427,7 +431,7 @@ class Functions:
             _append.Tensors(rows, turned, call.operand("k", k), call.operand("v", v), keys, call.optional("positions", positions, call.numbers),
                             call.numbers("slots", slots), call.optional("cos_sin", cos_sin), call.written_to("k_cache", k_cache),
                             call.written_to("v_cache", v_cache), call.optional("k_descale", k_descale), call.optional("v_descale", v_descale)),
-            _append.options_of(pairs, rotary_dim, theta), place=call.place, threads=_options.threads_of(threads))
+            _append.options_of(pairs, rotary_dim, theta), place=call.place, threads=call.threads(threads))
         return q_out
 
 
@@ -467,5 +471,5 @@ def _run_owned(call, a, weights, experts, columns, format, activation, offsets, 
                             _format(out_dtype, out, _options.output_format(a.format, format)), zeros=True)
     owned = _grouped.Rows(**lists, row_ids_divisor=_options.whole_number("row_ids_divisor", row_ids_divisor, 1),
                           row_weights=call.optional("row_weights", row_weights, call.factors))
-    _grouped.run(a, weights, owned, c, activation, place=call.place, threads=_options.threads_of(threads), strategy=strategy)
+    _grouped.run(a, weights, owned, c, activation, place=call.place, threads=call.threads(threads), strategy=strategy)
     return result

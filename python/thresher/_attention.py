@@ -13,7 +13,7 @@ from ._operands import (
     expect_same_device,
     expect_shape,
 )
-from ._options import finite, strategy_of, whole_number
+from ._options import finite, strategy_of, truth, whole_number
 from ._plans import HOST, Place, Plan, calls, made, planned
 
 
@@ -26,8 +26,7 @@ class Options(NamedTuple):
 
 
 def options_of(causal, scale, softcap, window) -> Options:
-    if not isinstance(causal, bool):
-        refuse(f"causal is {causal!r}, expected True or False")
+    truth("causal", causal)
     try:
         left, right = window
     except (TypeError, ValueError):

@@ -200,6 +200,8 @@ def _prepared(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, ac
               strategy: bytes | None) -> Call:
     held = _held(weights, activation is not None)
     layout, count, tokens = rows_of(a, held.experts, rows.offsets, rows.counts, rows.row_ids)
+    if rows.row_ids is None and rows.row_ids_divisor != 1:
+        refuse(f"row_ids_divisor is {rows.row_ids_divisor}, but row_ids are missing, which it divides")
     expect_format(a, *OPERAND_FORMATS)
     expect_format(out, *OUTPUT_FORMATS)
     if a.shape[-1] != held.k:

@@ -154,6 +154,8 @@ class Native:
             site = json.loads(c.string_at(call.text, call.text_bytes))
             device = (lib.CPU, 0) if call.device < 0 else (lib.CUDA, call.device)
             place = HOST if call.device < 0 else _InProgram(self._library, call.stream)
+            if call.device >= 0 and site["options"]["threads"]:
+                lib.refuse(f"threads is {site['options']['threads']}, expected 0: the GPU computes, and threads are the CPU's")
             given = _given(site["operands"], iter(call.operands[: call.operand_count]), device)
             results = [_operand(name, buffer, device) for name, buffer in zip(("out", "lse"), call.results[: call.result_count])]
             _run_on(site["function"], given, site["options"], results, dict(place=place, threads=site["options"]["threads"]))

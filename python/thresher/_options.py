@@ -51,6 +51,8 @@ def _refuse_constant(constant: str, value: float, activation: str) -> NoReturn:
 
 
 def number(name: str, value) -> float:
+    if isinstance(value, (str, bytes)):
+        refuse(f"{name} is {value!r}, expected a number")
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -72,6 +74,12 @@ def whole_number(name: str, value, least: int, most: int = 2**31 - 1) -> int:
     if not least <= given <= most:
         refuse(f"{name} is {given}, expected {least} to {most}")
     return given
+
+
+def truth(name: str, value) -> bool:
+    if not isinstance(value, bool):
+        refuse(f"{name} is {value!r}, expected True or False")
+    return value
 
 
 def threads_of(threads) -> int:

@@ -8,7 +8,7 @@ from . import _library as lib
 from ._errors import InvalidArgumentError
 from ._library import refuse
 from ._operands import FORMAT_NAMES, Operand, expect_contiguous, expect_format, expect_rank
-from ._options import NUMERICS, one_of
+from ._options import NUMERICS, one_of, truth
 from ._plans import Kept
 
 
@@ -139,7 +139,6 @@ def _about_block(name: str, sentence: str) -> str:
 
 
 def info_of(given: Block, check: bool) -> PackedInfo:
-    if not isinstance(check, bool):
-        refuse(f"check is {check!r}, expected True or False")
+    truth("check", check)
     kind = "grouped" if b'"experts":' in given.header else "dual_gemm"
     return opened(kind, given, check).info

@@ -3,7 +3,7 @@
 Arrays are given as CuPy's, or as objects with `__cuda_array_interface__` or `__dlpack__` in memory of a GPU; nothing is copied, so
 that ids, offsets and counts are int32, weights of rows float32, and all of them contiguous. All of a call lie on one GPU, which is
 CuPy's current one. Results are new CuPy arrays, or what was given as `out`, a CuPy array. The workspace comes from CuPy's memory
-pool. `threads` is of no use here; `strategy` is one of `thresher.strategies(operation, "cuda")`.
+pool. `threads` is 0; `strategy` is one of `thresher.strategies(operation, "cuda")`.
 
 The functions are those of thresher.numpy, and raise as they do. Packed weights are packed for the GPU, and their header is read in every
 call, for which it waits; calls that a CUDA graph is to capture are better made with thresher.torch.
@@ -60,6 +60,11 @@ class _Call(Call):
             self._owners.append(owner)
             return made
         _refuse(f"{name} is {_kind(array)}, expected a CuPy array or an object with __cuda_array_interface__ or __dlpack__")
+
+    def threads(self, threads: int) -> int:
+        if threads != 0:
+            _refuse(f"threads is {threads!r}, expected 0: the GPU computes, and threads are the CPU's")
+        return 0
 
     def output(self, out: Any, shape: tuple, format: int, *, zeros: bool = False, name: str = "out") -> tuple:
         if out is None:

@@ -376,8 +376,11 @@ def _grouped_call(function: str, operands: dict, experts: int | None, columns: i
     return _call(function, _shaped(shape, dtype), operands, dict(out_dtype=dtype.name, **options), n, is_assumed)
 
 
-def _divisor(row_ids_divisor: int) -> int:
-    return _options.whole_number("row_ids_divisor", row_ids_divisor, 1)
+def _divisor(row_ids_divisor: int, row_ids: Array | None) -> int:
+    _options.whole_number("row_ids_divisor", row_ids_divisor, 1)
+    if row_ids is None and row_ids_divisor != 1:
+        _refuse(f"row_ids_divisor is {row_ids_divisor}, but row_ids are missing, which it divides")
+    return row_ids_divisor
 
 
 def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, offsets: Array | None = None,
@@ -396,7 +399,7 @@ def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, off
         _options.one_of("order", order, _options.ORDERS)
     view = _grouped._view(weights, has_activation=True)
     dtype = _dtype(out_dtype, _tokens("a", a).format, weights.b1.format)
-    options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=_divisor(row_ids_divisor), order=order)
+    options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=_divisor(row_ids_divisor, row_ids), order=order)
     operands = dict(a=a, b1=b1, b2=b2, offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias1=bias1, bias2=bias2)
     return _grouped_call("grouped_dual_gemm", operands, view["experts"], view["n"], dtype, options)
 
@@ -413,7 +416,7 @@ def grouped_gemm(a: Operand, b: Operand, *, offsets: Array | None = None, counts
     dtype = _dtype(out_dtype, _tokens("a", a).format, weights.b1.format)
     operands = dict(a=a, b=b, offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias=bias)
     return _grouped_call("grouped_gemm", operands, view["experts"], view["n"], dtype,
-                         dict(row_ids_divisor=_divisor(row_ids_divisor), threads=_options.threads_of(threads)))
+                         dict(row_ids_divisor=_divisor(row_ids_divisor, row_ids), threads=_options.threads_of(threads)))
 
 
 def grouped_dual_gemm_packed(a: Operand, weights: Array, n: int, *, offsets: Array | None = None, counts: Array | None = None,
@@ -421,7 +424,7 @@ def grouped_dual_gemm_packed(a: Operand, weights: Array, n: int, *, offsets: Arr
                              activation: str = "silu", alpha: float | None = None, limit: float | None = None,
                              up_offset: float | None = None, out_dtype: DType = None, threads: int = 0) -> jax.Array:
     """grouped_dual_gemm with weights, biases among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs."""
-    options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=_divisor(row_ids_divisor))
+    options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=_divisor(row_ids_divisor, row_ids))
     return _grouped_packed("grouped_dual_gemm_packed", a, weights, n, out_dtype, options, offsets, counts, row_ids, row_weights)
 
 
@@ -429,7 +432,7 @@ def grouped_gemm_packed(a: Operand, weights: Array, n: int, *, offsets: Array | 
                         row_ids: Array | None = None, row_ids_divisor: int = 1, row_weights: Array | None = None,
                         out_dtype: DType = None, threads: int = 0) -> jax.Array:
     """grouped_gemm with weights, a bias among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs."""
-    options = dict(row_ids_divisor=_divisor(row_ids_divisor), threads=_options.threads_of(threads))
+    options = dict(row_ids_divisor=_divisor(row_ids_divisor, row_ids), threads=_options.threads_of(threads))
     return _grouped_packed("grouped_gemm_packed", a, weights, n, out_dtype, options, offsets, counts, row_ids, row_weights)
 
 
@@ -459,7 +462,7 @@ def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: floa
     _attention.expect_serving(queries, keys, shape, serving)
     chosen = _attention.options_of(causal, scale, softcap, window)
     options = dict(causal=causal, scale=chosen.scale, softcap=chosen.softcap, window=(chosen.window_left, chosen.window_right),
-                   return_lse=bool(return_lse), threads=_options.threads_of(threads))
+                   return_lse=_options.truth("return_lse", return_lse), threads=_options.threads_of(threads))
     out = _shaped(_attention.out_shape(queries.shape, values.shape), jnp.dtype(_of.FORMAT_NAMES[_attention.out_format(queries)]))
     lse = _shaped(_attention.lse_shape(queries.shape, cu_seqlens_q is not None), jnp.dtype("float32"))
     return _call("attention", (out, lse) if return_lse else out, operands, options)
