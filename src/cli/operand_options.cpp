@@ -45,11 +45,21 @@ void OperandOptions::add_to(CLI::App& command) {
                             ->option_text("row-major|blocked|column-major");
 }
 
-void OperandOptions::check_scale_layout(std::initializer_list<Format> operands) const {
-  const bool has_scales =
-      std::any_of(operands.begin(), operands.end(), [](Format format) { return format_traits(format).has_scales(); });
-  if (scale_layout_option->count() > 0 && !has_scales) {
-    throw Error(ErrorCode::invalid_argument, "--scale-layout: no tensor that is read has scales: leave it out");
+void OperandOptions::check_scale_layout(std::optional<Format> tokens, std::initializer_list<Format> weights) const {
+  if (scale_layout_option->count() == 0) {
+    return;
+  }
+  const auto refuse = [](const std::string& why) { throw Error(ErrorCode::invalid_argument, why + ": leave it out"); };
+  const auto has_scales = [](Format format) { return format_traits(format).has_scales(); };
+  if (!(tokens && has_scales(*tokens)) && std::none_of(weights.begin(), weights.end(), has_scales)) {
+    refuse("--scale-layout: no tensor that is read has scales");
+  }
+  const auto lie_so = [this](Format format, OperandRole role) {
+    return format_traits(format).has_scales() && may_lie(scale_layout, format, role);
+  };
+  if (!(tokens && lie_so(*tokens, OperandRole::tokens)) &&
+      std::none_of(weights.begin(), weights.end(), [&](Format one) { return lie_so(one, OperandRole::weights); })) {
+    refuse(fmt::format("--scale-layout {}: no scales that are read may lie so", name(scale_layout)));
   }
 }
 

@@ -2,6 +2,7 @@
 /// What the commands that read operands from a file ask for alike: the device, NVFP4's numerics and scale layout.
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "thresher/dual_gemm.hpp"
@@ -31,8 +32,8 @@ struct OperandOptions {
 
   /// Adds --device, --numerics and --scale-layout. This object must outlive the parsing.
   void add_to(CLI::App& command);
-  /// Throws Error(invalid_argument) for a --scale-layout that speaks of no operand.
-  void check_scale_layout(std::initializer_list<Format> operands) const;
+  /// Throws Error(invalid_argument) for a --scale-layout that speaks of none of these operands.
+  void check_scale_layout(std::optional<Format> tokens, std::initializer_list<Format> weights) const;
 };
 
 }  // namespace thresher::cli

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ void pack_file(const PackFileOptions& options) {
   leave_no_temporary_files();
   const formats::Checkpoint checkpoint = open_checkpoint(options.in, options.out);
   const auto [gate, up] = options.names.load(checkpoint, options.operands.scale_layout);
+  options.operands.check_scale_layout(std::nullopt, {gate.format(), up.format()});
   const Device device = Device::named(options.operands.device);
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/activation_options.hpp"
 #include "cli/cli.hpp"
 #include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
@@ -31,12 +32,12 @@ struct RunOptions {
   std::string weights;  ///< packed ones; empty: those of `in`
   OutputOptions output;
   std::string strategy;
-  Activation activation;
+  ActivationOptions activation;
 };
 
 /// The problem that the three operands state.
 DualGemmProblem problem_of(const formats::Operand& a, const formats::Operand& gate, const formats::Operand& up,
-                           const RunOptions& options) {
+                           const Activation& activation, const RunOptions& options) {
   if (a.k() != gate.k()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} has K = {}, but '{}' has K = {}: they must agree",
                                                          a.source(), a.k(), options.names.gate(), gate.k()));
@@ -56,7 +57,7 @@ DualGemmProblem problem_of(const formats::Operand& a, const formats::Operand& ga
           .a = a.format(),
           .b = gate.format(),
           .out = options.output.type(a.format(), gate.format()),
-          .activation = options.activation};
+          .activation = activation};
 }
 
 void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& device, const RunOptions& options) {
@@ -83,7 +84,7 @@ void run_packed(const formats::Operand& a, const Device& device, const RunOption
                                 .a = a.format(),
                                 .b = weights.format(),
                                 .out = options.output.type(a.format(), weights.format()),
-                                .activation = options.activation};
+                                .activation = options.activation.given()};
   run_planned(plan(device, problem, weights, {.strategy = options.strategy}), a, device, options);
 }
 
@@ -95,13 +96,14 @@ void run_dual_gemm(const RunOptions& options) {
   const Device device = Device::named(options.operands.device);
   if (!options.weights.empty()) {
     refuse_overwriting("--out", options.output.out, options.weights);
-    options.operands.check_scale_layout({a.format()});
+    options.operands.check_scale_layout(a.format(), {});
     run_packed(a, device, options);
     return;
   }
   const auto [gate, up] = options.names.load(checkpoint, options.operands.scale_layout);
-  options.operands.check_scale_layout({a.format(), gate.format(), up.format()});
-  const DualGemmProblem problem = problem_of(a, gate, up, options);
+  options.operands.check_scale_layout(a.format(), {gate.format(), up.format()});
+  const formats::SourcedActivation chosen = options.activation.chosen(checkpoint, options.names.first_name());
+  const DualGemmProblem problem = problem_of(a, gate, up, chosen.activation, options);
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);
   DualGemmOptions how{.strategy = options.strategy};
@@ -109,6 +111,7 @@ void run_dual_gemm(const RunOptions& options) {
     how.knobs.set("numerics", std::string(name(options.operands.numerics)));
   }
   run_planned(plan(device, problem, gate_there.tensor(), up_there.tensor(), how), a, device, options);
+  say_what_config_chose(chosen);
   say_what_holds_mxfp4(gate, up);
 }
 
@@ -126,9 +129,8 @@ void add_run_dual_gemm(CLI::App& run) {
   options->operands.add_to(command);
   weights->excludes(command.get_option("--numerics"));
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
-  const ActivationParameters parameters = add_activation(command, options->activation);
-  command.callback([options, parameters] {
-    check_parameters(parameters, options->activation);
+  options->activation.add_to(command);
+  command.callback([options] {
     options->output.check();
     run_dual_gemm(*options);
   });

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/activation_options.hpp"
 #include "cli/by_name.hpp"
 #include "cli/cli.hpp"
 #include "cli/interruption.hpp"
@@ -17,7 +17,6 @@
 #include "cli/options.hpp"
 #include "cli/weight_options.hpp"
 #include "core/printable.hpp"
-#include "formats/model_config.hpp"
 #include "formats/operands.hpp"
 #include "formats/stacks.hpp"
 #include "ops/device_memory.hpp"
@@ -29,7 +28,8 @@ namespace {
 constexpr const char* gated_mlp_help =
     "The layer's matrices are those of mlp.{gate,up,down}_proj, or of experts those of\n"
     "mlp.experts.N.{gate,up,down}_proj or block_sparse_moe.experts.N.{w1,w3,w2}, in the conventions that\n"
-    "`thresher run dual-gemm --help` lists, or gate and up in one, mlp.gate_up_proj or mlp.experts.gate_up_proj, or the\n"
+    "`thresher run dual-gemm --help` lists, or gate and up in one, mlp.gate_up_proj or mlp.experts.gate_up_proj, or "
+    "the\n"
     "MXFP4 blocks of mlp.experts.{gate_up,down}_proj (gpt-oss), which are held as NVFP4, exactly. What reads x has x\n"
     "[T,hidden size] and for experts, as the model's router chose them, topk_ids (I32 or I64 [T,top k]) and\n"
     "topk_weights (F32 [T,top k]); ids that are no expert's are skipped. Shared experts are left out. config.json\n"
@@ -45,41 +45,8 @@ struct LayerArguments {
   std::optional<Format> intermediate{};
   float intermediate_scale = 1.0F;
   std::optional<std::string> prefix{};
-  Activation activation;
-  const CLI::Option* activation_option = nullptr;
-  ActivationParameters activation_parameters{};
+  ActivationOptions activation;
 };
-
-/// What the options say, or the configuration, whose constants single options may replace.
-formats::SourcedActivation chosen_activation(const LayerArguments& arguments, const formats::ModelConfig& config,
-                                             const formats::FeedForwardNames& names) {
-  const bool is_given = arguments.activation_option->count() > 0;
-  formats::SourcedActivation chosen{arguments.activation, "--activation"};
-  if (!is_given) {
-    chosen = config.activation(names, arguments.layer);
-  } else if (config.is_there()) {
-    chosen.source += ", not config.json";
-  }
-  check_parameters(arguments.activation_parameters, chosen.activation);
-  constexpr std::array constants{&Activation::alpha, &Activation::limit, &Activation::up_offset};
-  for (std::size_t i = 0; i < constants.size() && !is_given; ++i) {
-    if (const CLI::Option& option = *arguments.activation_parameters[i]; option.count() > 0) {
-      chosen.activation.*constants[i] = arguments.activation.*constants[i];
-      chosen.source += ", " + option.get_name();
-    }
-  }
-  return chosen;
-}
-
-/// "swiglu_clamped, alpha 1, limit 7, up offset 0 (config.json: hidden_act, swiglu_limit)".
-std::string described(const formats::SourcedActivation& chosen) {
-  const Activation& activation = chosen.activation;
-  const std::string constants =
-      activation.kind == ActivationKind::swiglu_clamped
-          ? fmt::format(", alpha {}, limit {}, up offset {}", activation.alpha, activation.limit, activation.up_offset)
-          : "";
-  return fmt::format("{}{} ({})", name(activation.kind), constants, chosen.source);
-}
 
 /// Strategies are chosen; how NVFP4 and FP8 are computed is asked for.
 DualGemmOptions options_of(const LayerArguments& arguments) {
@@ -165,14 +132,14 @@ void run_gated_mlp(const LayerArguments& arguments) {
   const formats::FeedForwardNames names = formats::feed_forward_names(model, arguments.layer, arguments.prefix);
   const formats::ModelConfig config = formats::ModelConfig::beside(arguments.checkpoint);
   config.refuse_what_is_not_computed(names);
-  const formats::SourcedActivation chosen = chosen_activation(arguments, config, names);
+  const formats::SourcedActivation chosen = arguments.activation.chosen(config, names, arguments.layer);
   const LayerWeights weights(model, names, arguments.operands.scale_layout, device);
   if (x.k() != weights.hidden_size()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has {} columns, but the layer {} has the hidden size {}", x.source(), x.k(),
                             printable(names.block), weights.hidden_size()));
   }
-  arguments.operands.check_scale_layout({x.format(), weights.gate().format, weights.down().format});
+  arguments.operands.check_scale_layout(x.format(), {weights.gate().format, weights.down().format});
   const ops::DeviceTensor x_there(x.view(), device);
   const LayerRun made = names.has_experts
                             ? run_experts(weights, x_there.tensor(), chosen.activation, in, device, arguments)
@@ -216,8 +183,7 @@ void add_run_gated_mlp(CLI::App& run) {
                   "The one scale of an intermediate in fp8_tensor, the global scale of one in nvfp4")
       ->option_text("X [1]");
   arguments->operands.add_to(command);
-  arguments->activation_parameters = add_activation(command, arguments->activation);
-  arguments->activation_option = command.get_option("--activation");
+  arguments->activation.add_to(command);
   command.callback([arguments] { run_gated_mlp(*arguments); });
 }
 

@@ -62,7 +62,7 @@ void run_gemm(const GemmArguments& arguments) {
     bias = formats::load_numbers(checkpoint, bias_name);
   }
   const GemmProblem problem = problem_of(a, b, bias.has_value(), arguments.out_type);
-  arguments.operands.check_scale_layout({problem.a, problem.b});
+  arguments.operands.check_scale_layout(problem.a, {problem.b});
   GemmOptions how{.strategy = arguments.strategy};
   if (arguments.operands.numerics != Numerics::exact) {
     how.knobs.set("numerics", std::string(name(arguments.operands.numerics)));

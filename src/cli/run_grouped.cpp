@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/activation_options.hpp"
 #include "cli/cli.hpp"
 #include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
@@ -28,7 +29,8 @@ namespace thresher::cli {
 namespace {
 
 constexpr const char* grouped_help =
-    "a is [rows,K]; offsets (I32 or I64 [E+1]) say which rows are which expert's. With row_ids ([rows]) row r takes row\n"
+    "a is [rows,K]; offsets (I32 or I64 [E+1]) say which rows are which expert's. With row_ids ([rows]) row r takes "
+    "row\n"
     "row_ids[r]/divisor of a [T,K]; with counts ([E]) instead of offsets a is [E,capacity,K]. Weights are named\n"
     "with or without .weight. They are F16 or BF16, or NVFP4: U8 [E,N,K/2] with NAME_scale (F8_E4M3 [E,N,K/16]) and\n"
     "global scales, F32 [E]: NAME_scale_2 that multiplies or, beside NAME_packed, NAME_global_scale that divides.\n"
@@ -44,7 +46,7 @@ struct GroupedArguments {
   std::string b = "b";
   std::optional<std::int64_t> row_ids_divisor{};
   std::string strategy;
-  std::optional<Activation> activation{};  ///< of the grouped dual GEMM
+  std::optional<ActivationOptions> activation{};  ///< of the grouped dual GEMM
 };
 
 /// A tensor of the file on the device.
@@ -67,6 +69,7 @@ class Files {
         layout_(arguments.operands.scale_layout) {}
 
   [[nodiscard]] bool has(const std::string& name) const { return checkpoint_.has(name); }
+  [[nodiscard]] const formats::Checkpoint& checkpoint() const noexcept { return checkpoint_; }
   [[nodiscard]] Maybe stack(const std::string& name, formats::StackKind kind) const {
     return placed(formats::load_stack(checkpoint_, name, kind, layout_));
   }
@@ -181,7 +184,8 @@ const char* rows_in(RowLayout layout) {
   }
 }
 
-GroupedProblem problem_of(const RowTensors& rows, const Weights& weights, const GroupedArguments& arguments) {
+GroupedProblem problem_of(const RowTensors& rows, const Weights& weights, const std::optional<Activation>& activation,
+                          const GroupedArguments& arguments) {
   const std::vector<std::int64_t>& shape = weights.b1->stack.shape();
   if (shape.back() != rows.a->stack.shape().back()) {
     throw Error(ErrorCode::invalid_argument,
@@ -198,7 +202,7 @@ GroupedProblem problem_of(const RowTensors& rows, const Weights& weights, const 
           .a = rows.a->stack.format(),
           .b = weights.b1->stack.format(),
           .out = arguments.output.type(rows.a->stack.format(), weights.b1->stack.format()),
-          .activation = arguments.activation,
+          .activation = activation,
           .bias = weights.given.has_bias(),
           .row_weights = rows.row_weights != nullptr};
 }
@@ -210,8 +214,13 @@ void run_grouped(const GroupedArguments& arguments) {
   const Files files(arguments, device);
   const RowTensors rows(files, arguments);
   const Weights weights(files, arguments);
-  const GroupedProblem problem = problem_of(rows, weights, arguments);
-  arguments.operands.check_scale_layout({problem.a, problem.b});
+  std::optional<formats::SourcedActivation> chosen;
+  if (arguments.activation) {
+    chosen = arguments.activation->chosen(files.checkpoint(), arguments.names.first_name());
+  }
+  const GroupedProblem problem =
+      problem_of(rows, weights, chosen ? std::optional(chosen->activation) : std::nullopt, arguments);
+  arguments.operands.check_scale_layout(problem.a, {problem.b});
   GroupedOptions how{.strategy = arguments.strategy};
   if (arguments.operands.numerics != Numerics::exact) {
     how.knobs.set("numerics", std::string(name(arguments.operands.numerics)));
@@ -240,6 +249,9 @@ void run_grouped(const GroupedArguments& arguments) {
              name(problem.out), problem.experts, rows_in(problem.layout),
              problem.activation ? fmt::format("{}(a·b1ᵀ) ∘ (a·b2ᵀ)", name(problem.activation->kind)) : "a·bᵀ",
              gemm.strategy(), device.name(), printable(arguments.output.out));
+  if (chosen) {
+    say_what_config_chose(*chosen);
+  }
   say_what_holds_mxfp4(weights.b1->stack);
   if (weights.b2 != nullptr) {
     say_what_holds_mxfp4(weights.b2->stack);
@@ -262,16 +274,13 @@ void add_rest(CLI::App& command, const std::shared_ptr<GroupedArguments>& argume
 
 void add_run_grouped(CLI::App& run) {
   const auto dual = std::make_shared<GroupedArguments>();
-  dual->activation = Activation{};
+  dual->activation.emplace();
   CLI::App& gate_up = *run.add_subcommand(
       "grouped-dual-gemm", "For each expert c = activation(a·b1ᵀ) ∘ (a·b2ᵀ) on its own rows, with its own weights");
   add_rest(gate_up, dual);
   dual->names.add_to(gate_up);
-  const ActivationParameters parameters = add_activation(gate_up, *dual->activation);
-  gate_up.callback([dual, parameters] {
-    check_parameters(parameters, *dual->activation);
-    run_grouped(*dual);
-  });
+  dual->activation->add_to(gate_up);
+  gate_up.callback([dual] { run_grouped(*dual); });
 
   const auto plain = std::make_shared<GroupedArguments>();
   CLI::App& down =
