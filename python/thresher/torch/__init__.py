@@ -10,7 +10,7 @@ layer takes them.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch as _torch
 
@@ -50,6 +50,10 @@ __all__ = [
 ]
 
 _Tensor = _torch.Tensor
+_Activation = Literal["silu", "gelu_tanh", "swiglu_clamped"]
+_Order = Literal["gate_first", "up_first", "interleaved"]
+_Numerics = Literal["exact", "fast"]
+_Pairs = Literal["halves", "interleaved", "none"]
 
 
 _STRIDED = _torch.strided
@@ -165,9 +169,9 @@ def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | str | None, a
     return out
 
 
-def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, activation: str = "silu", alpha: float | None = None,
-              limit: float | None = None, up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None,
-              out: _Tensor | None = None) -> _Tensor:
+def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, activation: _Activation = "silu",
+              alpha: float | None = None, limit: float | None = None, up_offset: float | None = None,
+              out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """activation(a·b1ᵀ) ∘ (a·b2ᵀ), the first half of a gated MLP. b1 is the gate, b2 is up.
 
     a: [M, K], float16, bfloat16, Nvfp4 or Fp8. K is a multiple of 8, with Nvfp4 and Fp8 of 16; M and N may be 0.
@@ -186,7 +190,7 @@ def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor |
                 {**_activation(activation, alpha, limit, up_offset), **scales, **tokens})
 
 
-def pack(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, numerics: str = "exact") -> _Tensor:
+def pack(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, numerics: _Numerics = "exact") -> _Tensor:
     """The weights of dual_gemm_packed as one uint8 tensor [bytes] on their device: a header that says what they are, and they.
 
     b1, b2: as dual_gemm takes them, [N, K]; on a GPU Nvfp4 too.
@@ -199,8 +203,8 @@ def pack(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, numerics: str 
     return _ops.pack(*values, numerics, scales)
 
 
-def pack_grouped(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, order: str | None = None,
-                 bias1: _Tensor | None = None, bias2: _Tensor | None = None, numerics: str = "exact") -> _Tensor:
+def pack_grouped(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, order: _Order | None = None,
+                 bias1: _Tensor | None = None, bias2: _Tensor | None = None, numerics: _Numerics = "exact") -> _Tensor:
     """The weights of grouped_dual_gemm_packed or, of b1 alone without an order, of grouped_gemm_packed: uint8 [bytes].
 
     b1, b2, order, bias1, bias2: as grouped_dual_gemm takes them, or as `b` and `bias` of grouped_gemm. All else as in pack.
@@ -220,8 +224,9 @@ def packed_info(weights: _Tensor, *, check: bool = False) -> PackedInfo:
     return _info_of(_block(weights), check)
 
 
-def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, activation: str = "silu", alpha: float | None = None, limit: float | None = None,
-                     up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
+def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, activation: _Activation = "silu",
+                     alpha: float | None = None, limit: float | None = None, up_offset: float | None = None,
+                     out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """dual_gemm with weights that pack gave.
 
     weights: uint8 [bytes], read where they lie. On the CPU their header is looked at in every call; on a GPU once, and again
@@ -248,7 +253,7 @@ def gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | 
     return _run("gemm", out, out_dtype, (a, *values), dict(**_given(bias=bias), **scales, **tokens))
 
 
-def pack_gemm(b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, numerics: str = "exact") -> _Tensor:
+def pack_gemm(b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, numerics: _Numerics = "exact") -> _Tensor:
     """The weights of gemm_packed, and of gated_mlp's down, uint8 [bytes]: b [N, K] and bias [N] as gemm takes them.
 
     They are those of a grouped GEMM of one expert. All else as in pack.
@@ -268,7 +273,7 @@ def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype
     return _run("gemm_packed", out, out_dtype, (a, weights, n), tokens)
 
 
-def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: str = "silu", alpha: float | None = None,
+def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: _Activation = "silu", alpha: float | None = None,
               limit: float | None = None, up_offset: float | None = None, intermediate_dtype: _torch.dtype | str | None = None,
               intermediate_scale: float = 1.0, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
@@ -287,9 +292,10 @@ def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, acti
                 {**_activation(activation, alpha, limit, up_offset), **_between(intermediate_dtype, intermediate_scale), **tokens})
 
 
-def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: str = "silu",
+def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: _Activation = "silu",
         alpha: float | None = None, limit: float | None = None, up_offset: float | None = None, intermediate_dtype: _torch.dtype | str | None = None,
-        intermediate_scale: float = 1.0, rows_dtype: _torch.dtype | str = _torch.float32, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
+        intermediate_scale: float = 1.0, rows_dtype: _torch.dtype | str = _torch.float32, out_dtype: _torch.dtype | str | None = None,
+        out: _Tensor | None = None) -> _Tensor:
     """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
 
     x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
@@ -308,8 +314,8 @@ def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Te
 
 def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, offsets: _Tensor | None = None,
                       counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
-                      order: str | None = None, bias1: _Tensor | None = None, bias2: _Tensor | None = None,
-                      row_weights: _Tensor | None = None, activation: str = "silu", alpha: float | None = None, limit: float | None = None,
+                      order: _Order | None = None, bias1: _Tensor | None = None, bias2: _Tensor | None = None,
+                      row_weights: _Tensor | None = None, activation: _Activation = "silu", alpha: float | None = None, limit: float | None = None,
                       up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
 
@@ -350,7 +356,7 @@ def grouped_gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, offsets:
 
 def grouped_dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, offsets: _Tensor | None = None,
                              counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
-                             row_weights: _Tensor | None = None, activation: str = "silu", alpha: float | None = None,
+                             row_weights: _Tensor | None = None, activation: _Activation = "silu", alpha: float | None = None,
                              limit: float | None = None, up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None,
                              out: _Tensor | None = None) -> _Tensor:
     """grouped_dual_gemm with weights, biases among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs.
@@ -375,6 +381,31 @@ def grouped_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, o
     _expect_tensors(weights=weights)
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
     return _run("grouped_gemm_packed", out, out_dtype, (a, weights, n), dict(row_ids_divisor=row_ids_divisor, **tensors, **tokens))
+
+
+@overload
+def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
+              window: tuple[int, int] = (-1, -1), cu_seqlens_q: _Tensor | None = None, cu_seqlens_k: _Tensor | None = None,
+              block_table: _Tensor | None = None, seqused_k: _Tensor | None = None, sinks: _Tensor | None = None,
+              q_descale: _Tensor | None = None, k_descale: _Tensor | None = None, v_descale: _Tensor | None = None,
+              return_lse: Literal[False] = False,
+              out: _Tensor | None = None) -> _Tensor: ...
+
+
+@overload
+def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
+              window: tuple[int, int] = (-1, -1), cu_seqlens_q: _Tensor | None = None, cu_seqlens_k: _Tensor | None = None,
+              block_table: _Tensor | None = None, seqused_k: _Tensor | None = None, sinks: _Tensor | None = None,
+              q_descale: _Tensor | None = None, k_descale: _Tensor | None = None, v_descale: _Tensor | None = None, return_lse: Literal[True],
+              out: _Tensor | None = None) -> tuple[_Tensor, _Tensor]: ...
+
+
+@overload
+def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
+              window: tuple[int, int] = (-1, -1), cu_seqlens_q: _Tensor | None = None, cu_seqlens_k: _Tensor | None = None,
+              block_table: _Tensor | None = None, seqused_k: _Tensor | None = None, sinks: _Tensor | None = None,
+              q_descale: _Tensor | None = None, k_descale: _Tensor | None = None, v_descale: _Tensor | None = None, return_lse: bool = False,
+              out: _Tensor | None = None) -> _Tensor | tuple[_Tensor, _Tensor]: ...
 
 
 def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
@@ -426,7 +457,7 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
 
 
 def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _Tensor, *, positions: _Tensor | None = None, q: _Tensor | None = None,
-           pairs: str = "halves", rotary_dim: int = 0, theta: float = 10000.0, cos_sin: _Tensor | None = None, k_descale: _Tensor | None = None,
+           pairs: _Pairs = "halves", rotary_dim: int = 0, theta: float = 10000.0, cos_sin: _Tensor | None = None, k_descale: _Tensor | None = None,
            v_descale: _Tensor | None = None, q_out: _Tensor | None = None, k_out: _Tensor | None = None) -> _Tensor | None:
     """Turns queries and keys of new tokens by their positions, and writes keys and values to their rows of the pages.
 
