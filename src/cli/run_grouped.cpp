@@ -29,9 +29,8 @@ namespace thresher::cli {
 namespace {
 
 constexpr const char* grouped_help =
-    "a is [rows,K]; offsets (I32 or I64 [E+1]) say which rows are which expert's. With row_ids ([rows]) row r takes "
-    "row\n"
-    "row_ids[r]/divisor of a [T,K]; with counts ([E]) instead of offsets a is [E,capacity,K]. Weights are named\n"
+    "a is [rows,K]; offsets (I32 or I64 [E+1]) say which rows are which expert's. With row_ids ([rows]) row r takes\n"
+    "row row_ids[r]/divisor of a [T,K]; with counts ([E]) instead of offsets a is [E,capacity,K]. Weights are named\n"
     "with or without .weight. They are F16 or BF16, or NVFP4: U8 [E,N,K/2] with NAME_scale (F8_E4M3 [E,N,K/16]) and\n"
     "global scales, F32 [E]: NAME_scale_2 that multiplies or, beside NAME_packed, NAME_global_scale that divides.\n"
     "row_weights (F32, one a row of c), and biases [E,N] named NAME.bias or NAME_bias, are used where they\n"

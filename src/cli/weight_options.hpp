@@ -33,6 +33,8 @@ class WeightNames {
   [[nodiscard]] const std::string& gate_name() const noexcept { return gate_; }
   [[nodiscard]] const std::string& up_name() const noexcept { return up_; }
   [[nodiscard]] const std::string& fused_name() const noexcept { return fused_; }  ///< empty: two tensors
+  /// Of the gate, or of both in one.
+  [[nodiscard]] const std::string& first_name() const noexcept { return fused_.empty() ? gate_ : fused_; }
   [[nodiscard]] GateUpOrder order() const noexcept { return order_; }
   /// For sentences: as the options name them.
   [[nodiscard]] std::string gate() const;

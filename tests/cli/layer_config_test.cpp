@@ -151,6 +151,51 @@ TEST_F(LayerConfig, ATowerHasItsOwn) {
   expect(plain, "silu (config.json names none)");
 }
 
+/// A matrix that is named as a layer's is one, whichever command multiplies with it.
+TEST_F(LayerConfig, CountsForSingleProducts) {
+  save();
+  save_tokens();
+  const std::string product =
+      "run dual-gemm --device cpu --in . --in x.safetensors --a x --out c.safetensors --gate "
+      "model.layers.0.mlp.gate_proj --up model.layers.0.mlp.up_proj ";
+  const auto run_product = [&](const std::string& arguments) {
+    return run_thresher(folder_.path(), product + arguments);
+  };
+  ASSERT_EQ(run_product("").status, 0);
+  const std::string silu_bytes = slurp(folder_ / "c.safetensors");
+  configure(R"({"hidden_act": "gelu_pytorch_tanh"})");
+  const Outcome outcome = run_product("");
+  EXPECT_NE(outcome.out.find(" = gelu_tanh(a·b1ᵀ)"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("\nactivation: gelu_tanh (config.json: hidden_act)\n"), std::string::npos) << outcome.out;
+  const std::string gelu_bytes = slurp(folder_ / "c.safetensors");
+  EXPECT_NE(gelu_bytes, silu_bytes);
+  fs::remove(folder_ / "config.json");
+  ASSERT_EQ(run_product("--activation gelu_tanh").status, 0);
+  EXPECT_EQ(slurp(folder_ / "c.safetensors"), gelu_bytes);
+  configure(R"({"hidden_act": "situ"})");
+  EXPECT_EQ(run_product("").status, 2);
+  ASSERT_EQ(run_product("--activation silu").status, 0);
+  EXPECT_EQ(slurp(folder_ / "c.safetensors"), silu_bytes);
+}
+
+TEST_F(LayerConfig, CountsForProductsOfExperts) {
+  LayerFile file;
+  const std::string experts = "model.layers.7.mlp.experts.";
+  file.add(experts + "gate_up_proj", Dtype::bf16, {1, 32, 32}, std::vector<std::uint16_t>(1024, 0x3F80));
+  file.add("a", Dtype::bf16, {1, 32}, std::vector<std::uint16_t>(32, 0x3F80));
+  file.add("offsets", Dtype::i32, {2}, std::vector<std::int32_t>{0, 1});
+  file.save(folder_ / "model.safetensors");
+  configure(R"({"hidden_act": "silu", "swiglu_limit": 2})");
+  const Outcome outcome =
+      run_thresher(folder_.path(), "run grouped-dual-gemm --device cpu --in . --out c.safetensors --gate-up " +
+                                       experts + "gate_up_proj --gate-up-order gate-first");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("activation: swiglu_clamped, alpha 1, limit 2, up offset 0 (config.json: hidden_act, "
+                             "swiglu_limit)\n"),
+            std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(LayerConfig, WhatIsNotComputedIsRefused) {
   save();
   expect_refused(
