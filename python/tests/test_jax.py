@@ -303,6 +303,8 @@ def test_a_refusal_inside_of_a_program_shows_no_frames_of_the_package(normal, mo
     (lambda a, b: tj.dual_gemm(a.astype(jnp.int8), b, b), "a is int8, expected float16, bfloat16, Nvfp4 or Fp8"),
     (lambda a, b: tj.dual_gemm(a, b, b, activation="relu"), "activation is 'relu'"),
     (lambda a, b: tj.dual_gemm(a, b, b, alpha=1.702), "alpha is 1.702, but the activation is 'silu', which has none"),
+    (lambda a, b: tj.gemm(np.ones((5, 64), ">f2"), b), "a is float16 in another byte order than this machine's, expected float16"),
+    (lambda a, b: tj.gemm(np.ma.ones((5, 64), np.float16), b), "a is masked float16, expected float16"),
     (lambda a, b: tj.gemm(a.astype(jnp.float32), b), "a is float32, expected float16, bfloat16, Nvfp4 or Fp8"),
     (lambda a, b: tj.gated_mlp(a, a, a, intermediate_dtype="float32"), "intermediate_dtype is float32, expected float16, bfloat16, nvfp4"),
     (lambda a, b: tj.moe(a, a, a, jnp.zeros((5, 1)), jnp.zeros((5, 1))), "topk_ids is float32, expected int32 or int64"),

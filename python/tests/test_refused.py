@@ -32,7 +32,7 @@ def misaligned(shape):
 
 class BadExporter:
     def __dlpack__(self, **_):
-        raise BufferError("no")
+        raise BufferError("no\nand why")
 
 
 class NoCapsule:
@@ -63,11 +63,13 @@ FP8 = fp8()
 DUAL = [
     (dict(a=None), "a is None, expected a NumPy array"),
     (dict(a=[[1.0]]), "a is of the type list"),
-    (dict(a=BadExporter()), "a cannot be had by DLPack: no"),
+    (dict(a=BadExporter()), "a cannot be had by DLPack: no$"),
     (dict(a=NoCapsule()), "a cannot be had by DLPack"),
     (dict(a=A.astype(np.float64)), "a is float64, expected float16, bfloat16, Nvfp4 or Fp8"),
     (dict(a=Exported(A.astype(np.float64))), "a is float64, expected float16, bfloat16, Nvfp4 or Fp8"),
     (dict(a=Exported(A.astype(bool))), "a is bool, expected float16"),
+    (dict(a=np.ma.masked_array(A, A > 0)), "a is masked float16, expected float16"),
+    (dict(out=np.ma.masked_array(ones(4, 8))), "out is masked float16, expected float16"),
     (dict(a=A.astype(">f2")), "a is float16 in another byte order than this machine's, expected float16"),
     (dict(a=np.array([["x"]])), "a is str32, expected float16"),
     (dict(a=np.zeros((4, 32), [("x", "<f2")])), "a is void16, expected float16"),
@@ -252,7 +254,7 @@ def test_attention(given, sentence):
         tn.attention(**{**dict(q=Q, k=K, v=K), **given})
 
 
-@pytest.mark.parametrize("offsets", [[0, 3, 2], [1, 4, 4], [0, 9, 4], [-1, 2, 4], [0, 2, 3]])
+@pytest.mark.parametrize("offsets", [[0, 3, 2], [1, 4, 4], [0, 9, 4], [-1, 2, 4], [0, 2, 5]])
 def test_offsets_of_sequences_that_make_no_sense(offsets):
     q, good, bad = ones(4, 1, 64), np.array([0, 2, 4], I32), np.array(offsets, I32)
     for lists in ((good, bad), (bad, good)):

@@ -94,7 +94,7 @@ class Call:
     def of_array(self, name: str, array: Any, pointer: int, device: tuple) -> _of.Operand:
         """Of an array with NumPy's attributes that lies at `pointer`."""
         self._owners.append(array)
-        format = _of.format_of(array.dtype.name) if array.dtype.isnative else f"{array.dtype.name} in another byte order than this machine's"
+        format = _of.format_of_array(array)
         if format == _lib.BF16:
             self._bfloat16 = array.dtype
         size = array.itemsize

@@ -64,6 +64,14 @@ def format_of(dtype: str) -> int | str:
     return FORMATS.get(dtype, dtype)
 
 
+def format_of_array(array: Any) -> int | str:
+    """That of an array with NumPy's attributes. One with a mask has none, since nobody would look at it."""
+    dtype = array.dtype
+    if hasattr(array, "mask"):
+        return f"masked {dtype.name}"
+    return format_of(dtype.name) if getattr(dtype, "isnative", True) else f"{dtype.name} in another byte order than this machine's"
+
+
 def expect_format(operand: Operand, *formats: int | str) -> None:
     if operand.format not in formats:
         refuse(f"{operand.name} is {_format_name(operand.format)}, expected {_one_of(formats)}")

@@ -79,7 +79,7 @@ def _operand(name: str, value: Any) -> _of.Operand:
         return _of.fp8(_operand(f"{name}.values", value.values), _operand(f"{name}.scales", value.scales), value.per,
                        value.scale_layout, are_tokens=name in _of.TOKENS)
     array = _array(name, value)
-    format = _of.format_of(array.dtype.name)
+    format = _of.format_of_array(array)
     strides, step = [], 1
     for extent in reversed(array.shape):
         strides.append(step)
