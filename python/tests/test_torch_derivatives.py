@@ -264,6 +264,30 @@ def test_exported_programs():
         torch.export.export(module, (x,), strict=False)
 
 
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad])
+def test_what_is_written_to_is_not_used_for_a_gradient(mode):
+    """Autograd refuses to use what it saved, as after every operation of PyTorch that writes."""
+    a, b, keys, slots = torch.randn(9, 128).bfloat16(), torch.randn(128, 128).bfloat16(), torch.randn(9, 2, 64).bfloat16(), torch.arange(9)
+    pages = [torch.ones(5, 4, 2, 64, dtype=torch.bfloat16) for _ in range(2)]
+    outputs = {"gemm": torch.ones(9, 128, dtype=torch.bfloat16), "attention": torch.ones(1, 2, 9, 64, dtype=torch.bfloat16),
+               "k_out": torch.ones(9, 2, 64, dtype=torch.bfloat16)}
+    q = keys.transpose(0, 1)[None].contiguous()
+    for written, write in (
+        (outputs["gemm"], lambda: tt.gemm(a, b, out=outputs["gemm"])),
+        (outputs["attention"], lambda: tt.attention(q, q, q, out=outputs["attention"])),
+        (outputs["attention"], lambda: tt.attention(q, q, q, out=outputs["attention"], return_lse=True)),
+        *((one, lambda: tt.append(keys, keys, *pages, slots, positions=slots, k_out=outputs["k_out"])) for one in (*pages, outputs["k_out"])),
+    ):
+        factor = torch.ones_like(written).requires_grad_()
+        result = (factor * written).sum()
+        with mode():
+            write()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            result.backward()
+    with torch.inference_mode():
+        tt.gemm(a, b, out=torch.empty(9, 128, dtype=torch.bfloat16))
+
+
 def test_the_sentence_is_thresher_s_own_error():
     a = torch.randn(5, 64).bfloat16().requires_grad_()
     with pytest.raises(thresher.UnsupportedError, match=f"{SENTENCE}, but a requires a gradient"):

@@ -157,6 +157,14 @@ def _tokens(a: Any, name: str = "a") -> tuple:
     return a.values, {**named, f"{name}_scale_layout": a.scale_layout, f"{name}_format": a.format}
 
 
+def _count_write(*written: _Tensor) -> None:
+    """So that autograd refuses to use what an earlier operation saved of them."""
+    if not _torch.compiler.is_compiling() and not _torch.is_inference_mode_enabled():
+        for one in written:
+            if not one.is_inference():
+                _torch.autograd.graph.increment_version(one)
+
+
 def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | str | None, arguments: tuple, options: dict) -> _Tensor:
     if out is None:
         if out_dtype is not None:
@@ -166,6 +174,7 @@ def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | str | None, a
         _refuse("out and out_dtype are both given, expected one of them")
     _expect_tensors(out=out)
     _call(getattr(_torch.ops.thresher, f"{name}_out"), out, *arguments, **options)
+    _count_write(out)
     return out
 
 
@@ -449,10 +458,12 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
     _expect_tensors(out=out)
     if not return_lse:
         _call(_torch.ops.thresher.attention_out, out, None, q, k, v, **options)
+        _count_write(out)
         return out
     shape = (q.shape[1], q.shape[0]) if cu_seqlens_q is not None else q.shape[:-1]
     lse = q.new_empty(shape, dtype=_torch.float32)
     _call(_torch.ops.thresher.attention_out, out, lse, q, k, v, **options)
+    _count_write(out)
     return out, lse
 
 
@@ -490,6 +501,7 @@ def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _T
     if pairs != "halves" or rotary_dim != 0 or theta != 10000.0:
         optional.update(pairs=pairs, rotary_dim=rotary_dim, theta=theta)
     _call(_torch.ops.thresher.append, k_cache, v_cache, k, v, slots, **optional)
+    _count_write(k_cache, v_cache, *(one for one in (q_out, k_out) if one is not None))
     return q_out
 
 
