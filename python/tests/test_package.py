@@ -96,3 +96,21 @@ def test_operands_show_what_they_are():
 
 def test_the_version_is_a_public_text():
     assert "__version__" in thresher.__all__ and isinstance(thresher.__version__, str)
+
+
+def test_sentences_of_the_library_name_arguments_of_python():
+    import inspect
+
+    import thresher.numpy as tn
+    from thresher import _library
+    from thresher._sentences import _MEMBERS, in_python
+
+    arguments = {name for function in tn.__all__ for name in inspect.signature(getattr(tn, function)).parameters}
+    problems = [one for name, one in vars(_library).items() if name.endswith("_problem")]
+    members = {name for problem in problems for name, _ in problem._fields_}
+    unseen = {"struct_size", "reserved", "layout", "expected_rows", "has_kv_format", "gate_up_bias", "down_bias"}  # what Python alone gives
+    assert len(problems) == 5 and not members - unseen - arguments - _MEMBERS.keys()
+    for member in members | {"batch", "queries", "keys", "value_dim"}:
+        sentence = in_python(f"problem.{member} is 3, expected a multiple of problem.heads for fp16 operands")
+        assert "." not in sentence and sentence.endswith(" is 3, expected a multiple of the number of heads of q for float16 operands")
+    assert in_python("c shares memory with a") == "out shares memory with a" and in_python("causal is 1") == "causal is 1"
