@@ -319,3 +319,29 @@ def test_a_call_made_before_runs_no_python(monkeypatch):
     with contextlib.suppress(TypeError, RuntimeError):
         tt.dual_gemm_packed(a[:1], packed, 64)
         raise AssertionError("another number of rows was taken for one made before")
+
+
+def test_derivatives_are_refused_and_calls_under_no_grad_are_made_again(monkeypatch):
+    with torch.inference_mode(False):
+        a, b = normal(TOKENS, 128).requires_grad_(), normal(256, 128)
+        with pytest.raises(thresher.UnsupportedError, match="no backward pass, but a requires a gradient"):
+            tt.gemm(a, b)
+        for derivative in (torch.func.grad(lambda a: tt.gemm(a, b).float().sum()), torch.func.jacfwd(lambda a: tt.gemm(a, b).float().sum()),
+                           torch.compile(lambda a: a + tt.gemm(a, b[:128]), backend="aot_eager")):
+            with pytest.raises(Exception, match="no backward pass"):
+                derivative(a)
+        with torch.no_grad():
+            expected = tt.gemm(a, b)
+            if _native.native is not None:
+                monkeypatch.setattr("thresher._gemm.run", None)
+                monkeypatch.setattr("thresher.torch._ops.refuse_derivatives", None)
+            assert torch.equal(tt.gemm(a, b), expected)
+
+
+def test_numbers_of_64_bits_and_operands_under_autocast():
+    rows, experts = normal(TOKENS, 128), normal(EXPERTS, 256, 128)
+    offsets = integers(OFFSETS)
+    expected = tt.grouped_gemm(rows, experts, offsets=offsets)
+    assert torch.equal(tt.grouped_gemm(rows, experts, offsets=offsets.long()), expected)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        assert torch.equal(tt.grouped_gemm(rows.float(), experts.float(), offsets=offsets), expected)
