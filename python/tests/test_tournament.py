@@ -328,6 +328,8 @@ REFUSED = {
     "no_such_strategy": lambda: ["no_such_strategy"],
     "no such file": lambda: ["no such file.toml"],
     "with a GPU's": lambda: [thresher.Contestant(kernel="mine.cu", entry="mine")],
+    "no_such.py is no file": lambda: [thresher.Contestant(kernel="no_such.py", entry="mine")],
+    "asks for 61 s for one call": lambda: [thresher.Contestant(kernel=writes_out, time_limit_s=61)],
 }
 SENTENCES = {
     "None is": "a contestant is None, expected a function, a .py file, the name of a strategy",
@@ -352,6 +354,8 @@ def test_refused(small, tmp_path, words):
     ({"device_table": "B200"}, "brings a kernel of its own, which is judged where it runs"),
     ({"seconds": 0}, "seconds is 0, expected a number greater than 0"),
     ({"seconds": float("nan")}, "seconds is nan"),
+    ({"match_seconds": 0}, "match_seconds is 0, expected a number greater than 0"),
+    ({"call_seconds": float("nan")}, "call_seconds is nan"),
     ({"seed": -1}, "seed is -1, expected a whole number from 0 up"),
     ({"ledger": "/dev/null/no"}, "/dev/null/no"),
 ])

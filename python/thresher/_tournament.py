@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ class Contestant:
     framework: whose arrays a kernel is given, "numpy" or "torch"; on a GPU "torch" alone.
     formats: what it is made for, as suites write it: ["fp16*fp16->fp16"]; every one without it.
     workspace_bytes: a number or an expression of m, n and k: "m * n * 4".
-    time_limit_s: seconds that one call may take.
+    time_limit_s: seconds that one call may take, at most the tournament's call_seconds.
     baseline: the strategy that it is measured against; "two_pass" of the dual GEMM.
     speedup, confidence, reason: the claim: by how much it is faster, one number or two that the speed-up lies between, with
         which probability, and why.
@@ -110,9 +111,16 @@ class Contestant:
             (folder / f"{entry}.py").write_text(source_of(self.kernel), encoding="utf-8")
             source = f"{entry}.py"
         else:
-            entry, source = self.entry, os.path.abspath(self.kernel)
+            file = pathlib.Path(os.path.abspath(self.kernel))
+            entry, source = self.entry, file.name
             if entry is None:
-                refuse(f"the kernel {source} has no entry: say which of its functions it is")
+                refuse(f"the kernel {file} has no entry: say which of its functions it is")
+            if not file.is_file():
+                refuse(f"the kernel {file} is no file that can be read")
+            try:
+                shutil.copyfile(file, folder / source)  # a pitch names files of its own folder alone
+            except OSError as error:
+                refuse(f"the kernel {file} cannot be read: {error.strerror}")
         given = {"source": source, "entry": entry, "framework": self.framework or framework,
                  "formats": None if self.formats is None else list(self.formats),
                  "workspace_bytes": None if self.workspace_bytes is None else str(self.workspace_bytes),
@@ -192,7 +200,8 @@ class Tournament:
 
 def tournament(suite: Path | Sequence[Path], contestants: Sequence[Any] | None = None, *, device: str | None = None,
                device_table: str | None = None, seconds: float = 6.0, seed: int | None = None, ledger: Path | None = None,
-               report: Path | None = None, progress: bool = False) -> Tournament:
+               report: Path | None = None, progress: bool = False, match_seconds: float | None = None,
+               call_seconds: float | None = None) -> Tournament:
     """Lets contestants compete on suites of problems, through the gates of docs/tournament.md, and keeps what was found.
 
     suite: the name of a built-in suite ("origin", "decode", …), a TOML file, or several of them.
@@ -205,6 +214,8 @@ def tournament(suite: Path | Sequence[Path], contestants: Sequence[Any] | None =
     seconds: for timing one contestant on one problem. seed: of inputs and order; random without it.
     ledger: the SQLite file that keeps every result; by default the user's. report: a folder for report.html.
     progress: says on sys.stderr what is being done.
+    match_seconds: that a match may take in all; without it one with a kernel of one's own 10 minutes, one more for each trial
+        and 20 times `seconds` for each problem. call_seconds: that a contestant's time_limit_s may be at most; 60 without it.
 
     Returns what was found; a gate that failed is no error. Raises InvalidArgumentError, with one sentence, for arguments, suites
     and pitches that cannot be used, DeviceError where the machine or Thresher itself failed.
@@ -216,7 +227,7 @@ def tournament(suite: Path | Sequence[Path], contestants: Sequence[Any] | None =
         record = folder / "run.json"
         words = ["tournament", *map(os.fspath, suites), *(word for one in pitches for word in ("--pitch", str(one.path))),
                  *_device(device, device_table, any(one.is_python for one in pitches)), *_numbers(seconds, seed),
-                 "--json", str(record)]
+                 *_limit("match_seconds", match_seconds), *_limit("call_seconds", call_seconds), "--json", str(record)]
         for option, value in (("--ledger", ledger), ("--report", report)):
             if value is not None:
                 words += [option, os.fspath(value)]
@@ -275,6 +286,14 @@ def _numbers(seconds: float, seed: int | None) -> list[str]:
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         refuse(f"seed is {seed!r}, expected a whole number from 0 up")
     return ["--seconds", repr(float(seconds)), "--seed", str(seed)]
+
+
+def _limit(name: str, seconds: float | None) -> list[str]:
+    if seconds is None:
+        return []
+    if not _is_number(seconds) or not seconds > 0:
+        refuse(f"{name} is {seconds!r}, expected a number greater than 0")
+    return [f"--{name.replace('_', '-')}", repr(float(seconds))]
 
 
 def _run(words: list[str], progress: bool) -> tuple[str, str]:

@@ -58,10 +58,24 @@ void enter_all(const Suite& suite, const Registry& registry, Field& field) {
   }
 }
 
-Pairing meet_kernel(const Suite& suite, const Pitch& pitch, const std::vector<std::string>& server,
-                    const Device& device, const Registry& registry) {
-  return {&suite, user_kernels::bring(pitch.contestant, *pitch.kernel, device, registry, server),
-          user_kernels::baseline_of(*pitch.kernel, pitch.baseline, device, registry, server), &pitch};
+/// A limit that the pitch asks for is taken or refused, never changed.
+user_kernels::Kernel limited(const Pitch& pitch, double call_seconds) {
+  user_kernels::Kernel kernel = *pitch.kernel;
+  if (kernel.time_limit_s.value_or(0) > call_seconds) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the pitch {} asks for {:g} s for one call (time_limit_s), and here one may take {:g} s: ask "
+                            "for less, or let it with --call-seconds",
+                            pitch.file, *kernel.time_limit_s, call_seconds));
+  }
+  kernel.time_limit_s = kernel.time_limit_s.value_or(std::min(usual_call_s, call_seconds));
+  return kernel;
+}
+
+Pairing meet_kernel(const Suite& suite, const Pitch& pitch, const TournamentOptions& options, const Device& device,
+                    const Registry& registry) {
+  const user_kernels::Kernel kernel = limited(pitch, options.call_seconds);
+  return {&suite, user_kernels::bring(pitch.contestant, kernel, device, registry, options.server),
+          user_kernels::baseline_of(kernel, pitch.baseline, device, registry, options.server), &pitch};
 }
 
 /// Every pitch on the suites of its operation, after the baselines that they name.
@@ -80,7 +94,7 @@ void add_pitches(const Suite& suite, const TournamentOptions& options, const Dev
   for (const Pitch& pitch : pitches) {
     if (pitch.contestant.operation == operation) {
       pairings.push_back(
-          pitch.kernel ? meet_kernel(suite, pitch, options.server, device, registry)
+          pitch.kernel ? meet_kernel(suite, pitch, options, device, registry)
                        : Pairing{&suite, registry.create(pitch.contestant), registry.create(pitch.baseline), &pitch});
     }
   }
@@ -114,13 +128,29 @@ std::string arguments_json(const TournamentOptions& options) {
       pitches.back()["kernel"] = pitch.kernel->text;
     }
   }
-  return nlohmann::json{{"suites", suites}, {"pitches", pitches}, {"seconds", options.seconds}}.dump();
+  nlohmann::json arguments{{"suites", suites}, {"pitches", pitches}, {"seconds", options.seconds}};
+  if (options.match_seconds) {
+    arguments["match_seconds"] = *options.match_seconds;
+  }
+  if (options.call_seconds != usual_call_s) {
+    arguments["call_seconds"] = options.call_seconds;
+  }
+  return arguments.dump();
 }
 
 std::size_t trials(const Suite& suite) { return suite.problems.size() * suite.distributions.size(); }
 std::size_t timings(const Suite& suite) { return suite.timed ? suite.problems.size() : 0; }
 
 constexpr double seconds_per_trial = 1;
+
+/// 0: as long as it likes.
+double match_limit_s(const TournamentOptions& options, const Pairing& pairing) {
+  if (options.match_seconds) {
+    return *options.match_seconds;
+  }
+  const bool is_foreign = pairing.pitch != nullptr && pairing.pitch->kernel;
+  return is_foreign ? usual_match_s(options.seconds, timings(*pairing.suite), trials(*pairing.suite)) : 0;
+}
 
 /// The matches of the whole tournament, each with the shard that it is dealt to.
 std::vector<MatchRecord> dealt_matches(const TournamentOptions& options, const std::vector<Pairing>& pairings) {
@@ -270,6 +300,7 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
     }
   }
   const auto gates = standard_gates();
+  const auto time = std::make_shared<MatchTime>([&rig] { return rig.clock().now_s(); });
   for (const std::size_t ordinal : held) {
     if (is_done(run, ordinal)) {
       continue;
@@ -280,16 +311,25 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
     Suite suite = *pairing.suite;
     std::string left_out = leave_out_other_formats(suite, *pairing.contestant);
     const Entry* const own_row = pairing.baseline ? row_of(*pairing.baseline, suite, run) : nullptr;
+    TimingOptions timing = timing_options(*pairing.suite, options.seconds);
+    timing.check_time = [time] { time->check(); };
+    for (Contestant* const one : {pairing.contestant.get(), pairing.baseline.get()}) {
+      if (one != nullptr) {
+        one->keep_to(time);
+      }
+    }
+    time->begin(match_limit_s(options, pairing));
     Match match{suite,
                 *pairing.contestant,
                 pairing.baseline ? *pairing.baseline : *pairing.contestant,
                 pairing.pitch,
                 rig,
                 run.seed,
-                timing_options(*pairing.suite, options.seconds),
+                std::move(timing),
                 progress,
                 std::move(left_out),
-                own_row};
+                own_row,
+                time};
     Entry entry = hold_match(match, gates, run.context);
     entry.ordinal = static_cast<std::int64_t>(ordinal);
     progress.leave("correct", trials_after);

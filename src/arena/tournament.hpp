@@ -15,11 +15,18 @@
 
 namespace thresher::arena {
 
+/// What a pitch's call may take where neither the pitch nor the host says.
+inline constexpr double usual_call_s = 60;
+
 struct TournamentOptions {
   std::vector<Suite> suites;          ///< not empty
   std::vector<Pitch> pitches;         ///< empty: every strategy that is made for a suite's formats competes on it
   std::optional<std::uint64_t> seed;  ///< empty: a random one
   double seconds = 6;                 ///< for timing one contestant on one problem
+  /// That every match may take, on all problems of its suite; empty: one with a kernel from outside several times what
+  /// it usually takes, all others as long as they like.
+  std::optional<double> match_seconds{};
+  double call_seconds = usual_call_s;  ///< that one call of a kernel from outside may take at most
   /// Command whose process a kernel from outside runs in (user_kernels/served/call_server.hpp).
   std::vector<std::string> server = {"/proc/self/exe", "serve-calls"};
   std::optional<Shard> shard{};  ///< the part to be held; it needs a seed, or `resume`; empty: all of it

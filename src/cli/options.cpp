@@ -84,6 +84,11 @@ void add_seconds(CLI::App& command, double& seconds, const std::string& what) {
       ->capture_default_str();
 }
 
+CLI::Option* add_limit(CLI::App& command, const std::string& option, std::optional<double>& seconds,
+                       const std::string& what) {
+  return command.add_option(option, seconds, what)->check(CLI::Validator(not_seconds, "", "seconds"));
+}
+
 CLI::Option* add_shard(CLI::App& command, std::optional<arena::Shard>& shard, const std::string& what) {
   return command
       .add_option_function<std::string>(

@@ -30,6 +30,9 @@ void add_device(CLI::App& command, std::string& device);
 CLI::Option* add_device_table(CLI::App& command, std::string& device, const std::string& what);
 /// --seconds: more than 0 and at most a day.
 void add_seconds(CLI::App& command, double& seconds, const std::string& what);
+/// The same for `option`, whose value may be left out.
+CLI::Option* add_limit(CLI::App& command, const std::string& option, std::optional<double>& seconds,
+                       const std::string& what);
 /// --shard: of the form 2/3.
 CLI::Option* add_shard(CLI::App& command, std::optional<arena::Shard>& shard, const std::string& what);
 /// --seed: 0 to 2^64 - 1.

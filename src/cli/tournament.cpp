@@ -33,6 +33,8 @@ struct TournamentArguments {
   std::string ledger = arena::default_ledger().string();
   std::optional<std::uint64_t> seed;
   double seconds = 6;
+  std::optional<double> match_seconds;
+  std::optional<double> call_seconds;
   std::optional<arena::Shard> shard;
   bool resume = false;
   bool tune = false;
@@ -79,6 +81,8 @@ arena::TournamentOptions read_options(const TournamentArguments& arguments) {
   }
   options.seed = arguments.seed;
   options.seconds = arguments.seconds;
+  options.match_seconds = arguments.match_seconds;
+  options.call_seconds = arguments.call_seconds.value_or(arena::usual_call_s);
   options.shard = arguments.shard;
   options.resume = arguments.resume;
   return options;
@@ -208,6 +212,12 @@ void add_tournament(CLI::App& app, Context& context) {
   command->add_option("--ledger", arguments->ledger, "File that keeps every result")->capture_default_str();
   add_seed(*command, arguments->seed, "Seed of inputs and order; random if not given");
   add_seconds(*command, arguments->seconds, "Time for timing one contestant on one problem");
+  add_limit(*command, "--match-seconds", arguments->match_seconds,
+            "Time that a match may take in all; not given, one with a kernel from outside 10 minutes, one more for each "
+            "trial and 20 times --seconds for each problem, others any");
+  add_limit(*command, "--call-seconds", arguments->call_seconds,
+            fmt::format("Time that a pitch may ask for one call of its kernel; {:g} if not given",
+                        arena::usual_call_s));
   CLI::Option* const shard =
       add_shard(*command, arguments->shard,
                 "Hold part I of N, with --seed; `thresher ledger merge` makes one tournament of all parts");

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -328,6 +329,55 @@ TEST_F(TournamentTest, AStrategyForOtherFormatsThatIsNamedHasNotFailed) {
             std::string::npos);
   const RunRecord kept = Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).load(result.run.id);
   EXPECT_EQ(entry(kept, "nvfp4_alone").verdict, Verdict::not_made_for);
+}
+
+TEST_F(TournamentTest, AMatchThatTakesLongerThanItMayIsNotJudged) {
+  options_.match_seconds = 0.2;
+  const TournamentResult result = hold();
+  for (const Entry& over : result.run.entries) {
+    EXPECT_EQ(plain_verdict(over), "not judged") << over.contestant;
+    EXPECT_NE(over.sentence.find("longer than the 0.2 s that it may (--match-seconds)"), std::string::npos)
+        << over.sentence;
+    const auto first = std::find_if(over.gates.begin(), over.gates.end(),
+                                    [&](const GateResult& gate) { return gate.sentence == over.sentence; });
+    ASSERT_NE(first, over.gates.end());
+    EXPECT_EQ(first->outcome, Outcome::not_judged);
+    EXPECT_TRUE(std::all_of(first + 1, over.gates.end(), [](const GateResult& gate) {
+      return gate.outcome == Outcome::skipped && gate.sentence == "the match's time is over";
+    }));
+  }
+  EXPECT_EQ(nlohmann::json::parse(result.run.arguments)["match_seconds"], 0.2);
+  EXPECT_FALSE(result.any_gate_failed());
+}
+
+TEST_F(TournamentTest, AMatchHasTimeOfItsOwn) {
+  options_.match_seconds = 60;
+  const TournamentResult result = hold();
+  EXPECT_EQ(plain_verdict(entry(result.run, "fast")), "accepted");
+  EXPECT_EQ(plain_verdict(entry(result.run, "slow")), "rejected");
+}
+
+TEST_F(TournamentTest, ACallMayTakeNoLongerThanItsHostSays) {
+  std::ofstream(folder_ / "mine.cpp") << "extern \"C\" void mine(const void*) {}";
+  const auto asks_for = [&](const std::string& limit) {
+    const std::string table = "[kernel]\nsource = \"mine.cpp\"\nentry = \"mine\"\n" + limit;
+    std::string text = pitch_of_two;
+    text.replace(text.find("CONTESTANT"), 10, "mine").replace(text.find("BASELINE"), 8, "plain");
+    options_.pitches = {parse_pitch(text + table, (folder_ / "p.toml").string())};
+    check_field(options_, Device::cpu(), registry_);
+  };
+  EXPECT_NO_THROW(asks_for(""));
+  EXPECT_NO_THROW(asks_for("time_limit_s = 60"));
+  const auto expect_refused = [&](const std::string& limit, const std::string& words) {
+    const std::string said = error_of([&] { asks_for(limit); });
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  };
+  expect_refused("time_limit_s = 61", "p.toml asks for 61 s for one call (time_limit_s), and here one may take 60 s");
+  options_.call_seconds = 5;
+  EXPECT_NO_THROW(asks_for(""));
+  expect_refused("time_limit_s = 6", "and here one may take 5 s");
+  options_.call_seconds = 86'400;
+  EXPECT_NO_THROW(asks_for("time_limit_s = 86400"));
 }
 
 TEST_F(TournamentTest, ABaselineForOtherFormatsGivesNoVerdict) {

@@ -11,13 +11,13 @@ namespace {
 
 using nlohmann::json;
 
-// A call does not return while the variable HELD is set.
+// A call does not return while the variable OMP_HELD is set, which kernels are told.
 constexpr const char* waiting_kernel = R"(
 #include <stdlib.h>
 #include <unistd.h>
 
 extern "C" void waiting(const thresher_own_dual_gemm* call) {
-  while (getenv("HELD") != nullptr) {
+  while (getenv("OMP_HELD") != nullptr) {
     pause();
   }
   naive(call);
@@ -46,7 +46,7 @@ class InterruptedTournament : public TournamentFolder {
   /// Starts a tournament; returns its process.
   pid_t start(std::vector<std::string> more = {}, bool is_held = false) const {
     std::vector<std::string> words{THRESHER_BINARY, "tournament",    "tiny.toml", "--device", "cpu",
-                                   "--ledger",      "ledger.sqlite", "--seconds", "3"};
+                                   "--ledger",      "ledger.sqlite", "--seconds", "3", "--call-seconds", "3600"};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& word : words) {
@@ -57,7 +57,7 @@ class InterruptedTournament : public TournamentFolder {
     if (child == 0) {
       ::signal(SIGINT, SIG_DFL);  // whoever runs the tests in the background ignores it
       if (is_held) {
-        ::setenv("HELD", "1", 1);
+        ::setenv("OMP_HELD", "1", 1);
       }
       if (::chdir(folder().c_str()) == 0 && std::freopen("child.txt", "w", stderr) != nullptr &&
           std::freopen("/dev/null", "w", stdout) != nullptr) {

@@ -49,7 +49,7 @@ Layers allowed_layers() {
 /// The rooms of the arena from the lowest to the highest (docs/architecture.md): a room includes those of the rows
 /// above its own, and never one of its own row. A file of src/arena itself is a room of its own.
 const std::vector<std::vector<std::string>> arena_rooms = {
-    {"random", "text_file", "progress", "config"},  // nothing of the arena
+    {"random", "text_file", "progress", "match_time", "config"},  // nothing of the arena
     {"timing"},                                     // clocks, statistics, what is timed
     {"rig"},                                        // this machine: memory, clock, ceilings
     {"data"},                                       // tensors on the host and on the device

@@ -87,6 +87,18 @@ TEST_F(HostCompilerTest, RefusalNamesTheFirstComplaint) {
   EXPECT_EQ(entries(cache_.path()), 0U);
 }
 
+TEST_F(HostCompilerTest, AFileThatCannotBeWrittenIsNamedWithItsReason) {
+  HostProgram program = answering("7");
+  program.headers.push_back({std::string(300, 'x'), ""});
+  try {
+    static_cast<void>(load_host_program(program, cache_.path()));
+    ADD_FAILURE() << "written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io);
+    EXPECT_TRUE(std::string(error.what()).ends_with("xx cannot be written: File name too long")) << error.what();
+  }
+}
+
 TEST_F(HostCompilerTest, MissingCompilerIsSaidInOneSentence) {
   const char* const before = std::getenv("CXX");
   const std::string kept = before == nullptr ? "" : before;

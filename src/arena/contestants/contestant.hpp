@@ -7,6 +7,7 @@
 #include "arena/audit/machine_code.hpp"
 #include "arena/data/device_set.hpp"
 #include "arena/emulation/emulation.hpp"
+#include "arena/match_time.hpp"
 #include "arena/operation/contestant_spec.hpp"
 #include "arena/operation/problem.hpp"
 #include "arena/results/evidence.hpp"
@@ -38,6 +39,9 @@ class Contestant {
 
   [[nodiscard]] const ContestantSpec& spec() const noexcept { return spec_; }
   [[nodiscard]] std::string name() const { return label(spec_); }
+
+  /// The time of its matches, which processes of its own do not outlast.
+  void keep_to(std::shared_ptr<MatchTime> time) { match_time_ = std::move(time); }
 
   /// By which definition its outputs are judged: `fast` is judged on folded operands (docs/numerics.md).
   [[nodiscard]] virtual Numerics numerics() const { return Numerics::exact; }
@@ -72,8 +76,13 @@ class Contestant {
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                         const std::vector<DeviceSet>& sets) const = 0;
 
+ protected:
+  /// Null: nobody limits it.
+  [[nodiscard]] const std::shared_ptr<MatchTime>& match_time() const noexcept { return match_time_; }
+
  private:
   ContestantSpec spec_;
+  std::shared_ptr<MatchTime> match_time_;
 };
 
 }  // namespace thresher::arena

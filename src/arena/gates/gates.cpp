@@ -62,6 +62,7 @@ class CorrectGate final : public Gate {
       if (is_running) {
         match.progress.end();
       }
+      match.check_time();
       is_running = true;
       match.progress.begin(std::string(name(kind())), fmt::format("{} on {}, trial {} of {}", match.contestant.name(),
                                                                   match.suite.name, number + 1, total));

@@ -49,6 +49,7 @@ class HonestGate final : public Gate {
     if (match.suite.timed && !match.timing.warm) {
       options.pattern_of = [&match](const Problem& problem, Rig& rig) { return pattern_of(match, problem, rig); };
     }
+    options.check_time = [&match] { match.check_time(); };
     match.progress.begin(std::string(name(kind())), fmt::format("{} on {}", match.contestant.name(), match.suite.name));
     GateResult result = judge_honesty(match.suite, match.contestant, match.rig, options);
     match.progress.end();

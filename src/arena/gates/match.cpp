@@ -62,7 +62,7 @@ std::size_t calls_in_a_sample(Match& match, const Problem& problem) {
 
 TimingOptions timing_options(const Suite& suite, double seconds) {
   constexpr double patience = 4;
-  return {.budget_s = seconds, .patience = patience, .warm = suite.warm};
+  return {.budget_s = seconds, .patience = patience, .warm = suite.warm, .check_time = {}};
 }
 
 GateResult judge_gate(const Gate& gate, Match& match) {
@@ -77,9 +77,14 @@ GateResult judge_gate(const Gate& gate, Match& match) {
   const FreshStart fresh(match, needs_a_run);
   GateResult result{gate.kind(), Outcome::failed, ""};
   try {
+    match.check_time();
     result = gate.judge(match);
   } catch (const Error& error) {
     result.sentence = error.what();
+  } catch (const MatchOver& over) {
+    match.is_over = true;
+    result.outcome = over.is_contestants() ? Outcome::failed : Outcome::not_judged;
+    result.sentence = over.what();
   }
   std::string changed = match.environment.put_right();
   if (std::string on_device = needs_a_run ? match.rig.put_right() : ""; changed.empty()) {
@@ -148,6 +153,10 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
     if (result.outcome == Outcome::failed && about.ends_the_match) {
       why_skipped = fmt::format("failed at {}", about.name);
       match.verdict = Verdict::failed;
+      entry.sentence = result.sentence;
+    } else if (match.is_over && why_skipped.empty()) {
+      why_skipped = "the match's time is over";
+      match.verdict = Verdict::not_judged;
       entry.sentence = result.sentence;
     }
     match.gates.push_back(std::move(result));

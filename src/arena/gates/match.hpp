@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
+#include "arena/match_time.hpp"
 #include "arena/pitches/pitch.hpp"
 #include "arena/progress.hpp"
 #include "arena/results/gate.hpp"
@@ -37,6 +38,7 @@ struct Match {
   Progress& progress;
   std::string left_out{};  ///< which of the suite's problems it is not judged on, and why; empty: none
   const Entry* baselines_row{};  ///< what the baseline's own match came to; null: it had none before this one
+  std::shared_ptr<MatchTime> time{};  ///< how long it may take; null: as long as it likes
 
   std::vector<GateResult> gates{};  ///< judged so far
   std::vector<TimedProblem> timed{};
@@ -46,7 +48,15 @@ struct Match {
   Environment environment{};  ///< before anything of the contestant ran
   std::map<std::string, std::size_t> calls_in_samples{};  ///< by problem, where it is known
 
+  bool is_over = false;  ///< before all gates were judged: its time is
+
   [[nodiscard]] bool is_baseline() const { return &contestant == &baseline; }
+  /// Throws MatchOver when its time is over.
+  void check_time() const {
+    if (time) {
+      time->check();
+    }
+  }
 };
 
 class Gate {
@@ -63,7 +73,8 @@ class Gate {
 [[nodiscard]] std::vector<std::unique_ptr<Gate>> standard_gates();
 
 /// One gate, with what holds for all of them: an Error fails it, and a contestant that cannot be run on this machine is
-/// not judged where it would have to be.
+/// not judged where it would have to be. Nor is one whose match takes longer than it may, unless that is its own doing,
+/// which fails it.
 [[nodiscard]] GateResult judge_gate(const Gate& gate, Match& match);
 
 /// How many calls a sample of the problem takes: found out where it is first asked for, so that all gates make their calls

@@ -73,6 +73,9 @@ Probed probe(const Problem& problem, const Contestant& contestant, Rig& rig, con
   Probed probed;
   for (const std::vector<honesty::NamedProbe>* group : {&honesty::data_probes(), &honesty::time_probes()}) {
     for (const honesty::NamedProbe& probe : *group) {
+      if (options.check_time) {
+        options.check_time();
+      }
       if (!probed.add(probe, bench)) {
         return probed;
       }

@@ -35,6 +35,8 @@ struct HonestyOptions {
   double max_operations = 0;
   /// What is asked about on a rig; not given: one call at a time, on sets of its own.
   std::function<SamplePattern(const Problem&, Rig&)> pattern_of{};
+  /// Asked before every experiment; throws where there is no time for another.
+  std::function<void()> check_time{};
   /// How long to wait for work that goes on after a call has returned.
   double wait_s = 0.005;
 };

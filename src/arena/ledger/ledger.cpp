@@ -117,7 +117,7 @@ std::filesystem::path Ledger::private_copy() {
 
 void Ledger::open(Access access) {
   if (path_.empty()) {
-    throw Error(ErrorCode::invalid_argument, "the ledger's name is empty: name a file with --ledger");
+    throw Error(ErrorCode::invalid_argument, "no ledger is named: name a file with --ledger or THRESHER_LEDGER, or set HOME");
   }
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path_, error);
@@ -482,7 +482,8 @@ std::filesystem::path default_ledger() {
   if (const char* chosen = std::getenv("THRESHER_LEDGER"); chosen != nullptr && *chosen != '\0') {
     return chosen;
   }
-  return state_folder() / "ledger.sqlite";
+  const std::filesystem::path folder = state_folder();
+  return folder.empty() ? folder : folder / "ledger.sqlite";
 }
 
 }  // namespace thresher::arena

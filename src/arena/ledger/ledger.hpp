@@ -104,7 +104,8 @@ class Ledger {
   int lock_file_ = -1;
 };
 
-/// $THRESHER_LEDGER, else thresher/ledger.sqlite in the user's state folder ($XDG_STATE_HOME or ~/.local/state).
+/// $THRESHER_LEDGER, else thresher/ledger.sqlite in the user's state folder ($XDG_STATE_HOME or ~/.local/state); empty
+/// without any of them.
 [[nodiscard]] std::filesystem::path default_ledger();
 
 }  // namespace thresher::arena

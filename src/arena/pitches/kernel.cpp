@@ -8,8 +8,8 @@
 #include <set>
 
 #include "arena/config/config.hpp"
+#include "arena/pitches/file_beneath.hpp"
 #include "arena/pitches/kernel_options.hpp"
-#include "core/input_file.hpp"
 #include "core/printable.hpp"
 #include "thresher/error.hpp"
 
@@ -33,7 +33,8 @@ Language language_of(const ConfigTable& table, const fs::path& source) {
     return Language::python;
   }
   table.fail("source",
-             fmt::format("is {}, expected a .cu file for a GPU, or a .cpp or .py file for the CPU", source.string()));
+             fmt::format("is {}, expected a .cu file for a GPU, or a .cpp or .py file for the CPU",
+                         printable(source.string().substr(0, 200))));
 }
 
 /// Checked with a shape, so that a mistake is found before anything runs.
@@ -128,21 +129,32 @@ std::vector<std::string> read_formats(const ConfigTable& table) {
   return formats;
 }
 
+/// A pitch is written by whoever competes: it names files beneath its own folder alone.
+std::string read_source(const ConfigTable& table, const fs::path& folder, Language& language) {
+  const fs::path source = table.text("source");
+  const std::string shown = printable((folder / source).string().substr(0, 200));
+  if (const std::string obstacle = beneath_obstacle(source); !obstacle.empty()) {
+    table.fail("source", fmt::format("is {}, {}: name a file beside the pitch or below",
+                                     quoted_name(source.string()), obstacle));
+  }
+  language = language_of(table, folder / source);
+  InputFile file = read_beneath(folder, source);
+  if (!file.bytes) {
+    table.fail("source", fmt::format("names {}: {}", shown, file.obstacle));
+  }
+  if (!is_utf8(*file.bytes)) {
+    table.fail("source", fmt::format("names {}, which is no text in UTF-8", shown));
+  }
+  return std::move(*file.bytes);
+}
+
 }  // namespace
 
 Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
   Kernel kernel;
-  const fs::path source = fs::path(pitch_file).parent_path() / table.text("source");
-  kernel.source = fs::absolute(source).string();
-  kernel.language = language_of(table, source);
-  InputFile file = read_input_file(kernel.source);
-  if (!file.bytes) {
-    table.fail("source", fmt::format("names {}: {}", source.string(), file.obstacle));
-  }
-  kernel.text = std::move(*file.bytes);
-  if (!is_utf8(kernel.text)) {
-    table.fail("source", fmt::format("names {}, which is no text in UTF-8", source.string()));
-  }
+  const fs::path folder = fs::path(pitch_file).parent_path();
+  kernel.text = read_source(table, folder, kernel.language);
+  kernel.source = fs::absolute(folder / table.text("source")).string();
   kernel.entry = table.text("entry");
   if (!is_identifier(kernel.entry)) {
     table.fail("entry",
@@ -158,8 +170,8 @@ Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
   kernel.workspace_bytes = expression(table, "workspace_bytes", table.text_or("workspace_bytes", "0"), 0);
   kernel.options = read_options(table, kernel.language);
   kernel.formats = read_formats(table);
-  kernel.time_limit_s = table.optional_number("time_limit_s").value_or(kernel.time_limit_s);
-  if (!(kernel.time_limit_s > 0 && kernel.time_limit_s <= day_s)) {
+  kernel.time_limit_s = table.optional_number("time_limit_s");
+  if (kernel.time_limit_s && !(*kernel.time_limit_s > 0 && *kernel.time_limit_s <= day_s)) {
     table.fail("time_limit_s", fmt::format("must be greater than 0 and at most {}", day_s));
   }
   table.reject_unknown();

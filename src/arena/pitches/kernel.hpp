@@ -2,6 +2,7 @@
 /// A kernel that a user brings, as the [kernel] table of a pitch describes it (docs/bring-your-own.md).
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct Kernel {
   std::vector<std::string> options;   ///< for the compiler
   std::string framework = "numpy";    ///< of a .py file: whose arrays it is given, NumPy's or torch's
   std::vector<std::string> formats;   ///< "fp16*fp16->fp16"; empty: every one
-  double time_limit_s = 60;
+  std::optional<double> time_limit_s;  ///< of one call, where the pitch says so
 };
 
 /// Reads the table and the source, which is looked for beside `pitch_file`. Throws Error(invalid_argument) with file,

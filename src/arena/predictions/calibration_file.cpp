@@ -15,7 +15,8 @@ std::filesystem::path calibration_file(std::string_view device) {
   if (const char* chosen = std::getenv("THRESHER_CALIBRATION"); chosen != nullptr && *chosen != '\0') {
     return chosen;
   }
-  return state_folder() / fmt::format("calibration-{}.toml", device);
+  const std::filesystem::path folder = state_folder();
+  return folder.empty() ? folder : folder / fmt::format("calibration-{}.toml", device);
 }
 
 LoadedCalibration load_calibration(const std::string& file, std::string_view device) {

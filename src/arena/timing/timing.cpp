@@ -69,6 +69,11 @@ class Timer {
   }
 
  private:
+  void check_time() const {
+    if (options_.check_time) {
+      options_.check_time();
+    }
+  }
   [[nodiscard]] bool is_over() const { return !times_.clock_fault.empty() || !times_.output_fault.empty(); }
   Clocked& clocked(Role role) { return role == Role::contestant ? *contestant_ : baseline_; }
   std::size_t num_roles() const { return contestant_ ? 3 : 2; }
@@ -132,6 +137,7 @@ class Timer {
       }
       bool is_known = false;
       for (int call = 0; call < most_calls && !is_known && !is_over(); ++call) {
+        check_time();
         const Batch batch = next_batch(TimingMode::cold_burst, 1);
         prepare(role, batch, TimingMode::cold_burst);
         const double us = measure(role, batch).value_or(0);
@@ -324,6 +330,7 @@ class Timer {
   }
 
   std::optional<double> sample_of_any_kind(Role role, const ModeTimes& mode) {
+    check_time();
     const Batch batch = next_batch(mode.mode, mode.calls_per_sample);
     // A sustained mode has no time for it: the machine would cool down.
     const bool in_two_steps = !is_cold(mode.mode) && is_burst(mode.mode);

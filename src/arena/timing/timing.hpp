@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,6 +74,8 @@ struct TimingOptions {
   bool shortly = false;  ///< the first deciding mode alone
   /// False where samples are taken for their outputs: what the clock says then stops nothing.
   bool clock_matters = true;
+  /// Asked before every sample; throws where there is no time for another.
+  std::function<void()> check_time{};
 };
 
 /// A sample whose threads waited longer than this share of it for processors that others used is dropped, and another is

@@ -6,6 +6,7 @@
 
 #include "arena/contestants/contestant.hpp"
 #include "arena/pitches/kernel.hpp"
+#include "arena/user_kernels/process/kernel_process.hpp"
 
 namespace thresher::arena::user_kernels {
 
@@ -18,6 +19,13 @@ class BaseContestant : public Contestant {
 
  protected:
   [[nodiscard]] const Kernel& kernel() const { return kernel_; }
+  [[nodiscard]] double call_limit_s() const { return kernel_.time_limit_s.value_or(ProcessOptions{}.call_limit_s); }
+  /// The same for a process of the contestant's, which keeps to the time of its match.
+  [[nodiscard]] ProcessOptions timed(ProcessOptions options) const {
+    options.match_time = match_time();
+    options.is_contestants = true;
+    return options;
+  }
 
  private:
   Kernel kernel_;

@@ -107,10 +107,10 @@ class CudaContestant final : public BaseContestant {
                               .put(compiled().kernels.front().lowered_name)
                               .put(static_cast<std::uint64_t>(image.size()));
       // No host code of the user's runs there, so it need not be stopped.
-      ProcessOptions options{server_, "the kernel's process", kernel().time_limit_s};
+      ProcessOptions options{server_, "the kernel's process", call_limit_s()};
       options.is_frozen = false;
       options.gpu = device_.id().ordinal;
-      rig_ = std::make_unique<CudaProcessRig>(own, options, load, memory.get());
+      rig_ = std::make_unique<CudaProcessRig>(own, timed(options), load, memory.get());
     }
     return *rig_;
   }

@@ -19,7 +19,7 @@ class CompiledContestant final : public HostContestant {
   [[nodiscard]] const BuildRecord& record() const override { return build().record(); }
 
   [[nodiscard]] ProcessOptions process() const override {
-    ProcessOptions options{server_, "the kernel's process", kernel().time_limit_s};
+    ProcessOptions options{server_, "the kernel's process", call_limit_s()};
     options.readable = build().folder();
     return options;
   }
@@ -53,7 +53,7 @@ Answer HostContestant::feasible(const Problem& problem, Memory& memory) const {
 Answer HostContestant::compile(const Problem&) const {
   if (!compiled_) {
     try {
-      const KernelProcess loads(process(), load());
+      const KernelProcess loads(timed(process()), load());
       compiled_ = Answer{true, fmt::format("{} by {}", file(), by_whom(record())), evidence_of(record())};
     } catch (const Error& error) {
       const char* const what = error.code() == ErrorCode::compile ? "does not compile" : "cannot be loaded";
@@ -69,7 +69,7 @@ MachineCode HostContestant::machine_code(const Problem&) const {
 
 Rig& HostContestant::rig(Rig& own) const {
   if (!rig_) {
-    rig_ = std::make_unique<ProcessRig>(own, process(), load());
+    rig_ = std::make_unique<ProcessRig>(own, timed(process()), load());
   }
   return *rig_;
 }

@@ -31,7 +31,7 @@ class PythonCudaContestant final : public BaseContestant {
   [[nodiscard]] Answer compile(const Problem&) const override {
     if (!compiled_) {
       try {
-        const KernelProcess loads(files().process_for_gpu(), files().load_for_gpu(ordinal()));
+        const KernelProcess loads(timed(files().process_for_gpu()), files().load_for_gpu(ordinal()));
         compiled_ =
             Answer{true, fmt::format("{} by {}", file(), by_whom(files().record())), evidence_of(files().record())};
       } catch (const Error& error) {
@@ -47,7 +47,7 @@ class PythonCudaContestant final : public BaseContestant {
 
   [[nodiscard]] Rig& rig(Rig& own) const override {
     if (!rig_) {
-      rig_ = std::make_unique<PythonCudaRig>(own, files().process_for_gpu(), files().load_for_gpu(ordinal()));
+      rig_ = std::make_unique<PythonCudaRig>(own, timed(files().process_for_gpu()), files().load_for_gpu(ordinal()));
     }
     return *rig_;
   }

@@ -70,10 +70,13 @@ runtime::Confinement PythonFiles::confinement() const {
 
 ProcessOptions PythonFiles::copy_of(const std::vector<std::string>& modules,
                                     const std::function<runtime::Confinement()>& confinement) const {
-  ProcessOptions options{{}, "the kernel's process", kernel_.time_limit_s};
+  ProcessOptions options{{}, "the kernel's process"};
+  options.call_limit_s = kernel_.time_limit_s.value_or(options.call_limit_s);
   if (!original_) {
     runtime::Command command;
     command.words = python_command(python_interpreter(), server_, modules);
+    command.environment = python_environment(python_interpreter(), folder_.path());
+    command.folder = folder_.path();
     original_ = std::make_shared<runtime::ProcessTemplate>(std::move(command), confinement(), most_importing_s);
   }
   options.original = original_;

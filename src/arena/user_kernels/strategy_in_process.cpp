@@ -30,7 +30,9 @@ class StrategyInProcess final : public Contestant {
 
   [[nodiscard]] Rig& rig(Rig& own) const override {
     if (!rig_) {
-      rig_ = std::make_unique<ProcessRig>(own, ProcessOptions{server_, "the process of " + name(), limit_s, limit_s},
+      ProcessOptions options{server_, "the process of " + name(), limit_s, limit_s};
+      options.match_time = match_time();
+      rig_ = std::make_unique<ProcessRig>(own, std::move(options),
                                           Writer(Ask::load_strategy).put(name()));
     }
     return *rig_;

@@ -394,7 +394,7 @@ TEST_F(LedgerTest, IsReadWhereNothingMayBeWritten) {
 TEST_F(LedgerTest, NamesOfNoFileAreRefused) {
   for (const Ledger::Access access : {Ledger::Access::read, Ledger::Access::write}) {
     EXPECT_EQ(error_of([&] { const Ledger ledger("", access); }),
-              "the ledger's name is empty: name a file with --ledger");
+              "no ledger is named: name a file with --ledger or THRESHER_LEDGER, or set HOME");
     EXPECT_EQ(error_of([&] { const Ledger ledger("/dev/null", access); }),
               "ledger /dev/null is not a regular file: name another with --ledger");
   }
@@ -492,6 +492,14 @@ TEST(DefaultLedger, FollowsTheEnvironment) {
   ::setenv("XDG_STATE_HOME", "/state", 1);
   EXPECT_EQ(default_ledger(), "/state/thresher/ledger.sqlite");
   ::unsetenv("XDG_STATE_HOME");
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  ::setenv("HOME", "/home/me", 1);
+  EXPECT_EQ(default_ledger(), "/home/me/.local/state/thresher/ledger.sqlite");
+  ::setenv("HOME", "", 1);
+  EXPECT_EQ(default_ledger(), "") << "not the working folder";
+  ::unsetenv("HOME");
+  EXPECT_EQ(default_ledger(), "");
+  ::setenv("HOME", home.c_str(), 1);
 }
 
 }  // namespace

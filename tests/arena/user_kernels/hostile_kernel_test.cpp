@@ -74,16 +74,15 @@ class HostileKernel : public OwnTournament {
     EXPECT_NE(entry.sentence.find(words), std::string::npos) << entry.sentence;
   }
 
-  /// Processes that serve calls on this machine, of this test or of another that runs now.
+  /// Processes of this test's kernels, which begin in the folders that those are built in.
   int servers_left() const {
     int count = 0;
     std::error_code ignored;
     for (const fs::directory_entry& process : fs::directory_iterator("/proc", ignored)) {
-      std::ifstream environment(process.path() / "environ", std::ios::binary);
-      const std::string text{std::istreambuf_iterator<char>(environment), {}};
+      const fs::path works_in = fs::read_symlink(process.path() / "cwd", ignored);
       std::ifstream command(process.path() / "cmdline", std::ios::binary);
       const std::string words{std::istreambuf_iterator<char>(command), {}};
-      count += words.find("serve-calls") != std::string::npos && text.find(temporary_.string()) != std::string::npos;
+      count += words.find("serve-calls") != std::string::npos && works_in.string().starts_with(temporary_.string());
     }
     return count;
   }

@@ -24,7 +24,7 @@ constexpr std::size_t bytes = 4096;
 /// which set it is called on, in `n` how many there are and in `k` how many bytes.
 class CalledOneByOne : public ::testing::Test {
  protected:
-  void begin(const std::string& body) {
+  void begin(const std::string& body, std::shared_ptr<MatchTime> time = nullptr) {
     std::ofstream(folder_.path() / "mine.cpp")
         << "#include <string.h>\n#include \"thresher/own_kernel.h\"\nextern \"C\" void mine(const "
            "thresher_own_dual_gemm* call) {\n"
@@ -36,6 +36,8 @@ class CalledOneByOne : public ::testing::Test {
     ASSERT_TRUE(built.succeeded()) << built.text;
     ProcessOptions options{{THRESHER_BINARY, "serve-calls"}, "the kernel's process", 5};
     options.readable = folder_.path();
+    options.match_time = std::move(time);
+    options.is_contestants = true;
     process_ = std::make_unique<KernelProcess>(
         options, Writer(Ask::load_library).put((folder_.path() / "mine.so").string()).put(std::string("mine")));
     memory_ = std::make_unique<SharedMemory>(*process_);
@@ -139,6 +141,43 @@ TEST_F(CalledOneByOne, OutputsAreThereWhenACallIsSaidToBeDone) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("went on writing outputs"), std::string::npos) << error.what();
   }
+}
+
+/// A clock of which each look takes a second, so that who waits long sees much of it pass.
+struct CountedSeconds {
+  double now_s = 0;
+  double operator()() { return ++now_s; }
+};
+
+TEST_F(CalledOneByOne, ACallThatHasNoEndEndsWithItsMatch) {
+  const auto clock = std::make_shared<CountedSeconds>();
+  const auto time = std::make_shared<MatchTime>([clock] { return (*clock)(); });
+  begin("  for (volatile int forever = 1; forever != 0;) {}", time);
+  time->begin(30);
+  try {
+    (void)call({1, 0, sets});
+    FAIL() << "the call ended";
+  } catch (const MatchOver& over) {
+    EXPECT_TRUE(over.is_contestants()) << over.what();
+    EXPECT_NE(std::string(over.what()).find("longer than the 30 s that it may"), std::string::npos) << over.what();
+  }
+  EXPECT_EQ(process_->pid(), -1) << "it goes on";
+  EXPECT_THROW((void)call({1, 1, sets}), MatchOver);
+  time->begin(0);
+  EXPECT_THROW((void)call({1, 1, sets}), Error);
+}
+
+TEST_F(CalledOneByOne, NothingIsAskedWhenTheMatchIsOver) {
+  double now_s = 0;
+  const auto time = std::make_shared<MatchTime>([&now_s] { return now_s; });
+  begin("  memset(call->c, 1, call->k);", time);
+  time->begin(10);
+  EXPECT_GT(call({1, 0, sets}), 0);
+  now_s = 10;
+  EXPECT_THROW((void)call({1, 1, sets}), MatchOver);
+  EXPECT_EQ(outputs_[1][0], std::byte{0});
+  time->begin(10);
+  EXPECT_GT(call({1, 1, sets}), 0) << "the process is there for the next match";
 }
 
 // Calls of a long batch come to the same sets again, and what they write there is no afterthought.

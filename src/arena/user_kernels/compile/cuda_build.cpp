@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -206,13 +205,10 @@ runtime::ProcessOutput run(const fs::path& thresher, const fs::path& folder) {
   command.words = {thresher.string(), "compile-confined", folder.string()};
   command.folder = folder / "src";
   command.environment = compiler_environment(folder / "out");
-  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* const value = std::getenv(name); value != nullptr) {
-      command.environment->push_back(fmt::format("{}={}", name, value));
-    }
-  }
   if (const fs::path library = runtime::nvrtc_status().library_path; library.is_absolute()) {
-    command.environment->push_back(fmt::format("THRESHER_LIBRARY_PATH={}", library.parent_path().string()));
+    // Where the host names another place, the first of one name is what is read.
+    command.environment->insert(command.environment->begin(),
+                                fmt::format("THRESHER_LIBRARY_PATH={}", library.parent_path().string()));
   }
   command.confinement = confinement_in(folder);
   command.confinement->executable = {thresher};

@@ -7,6 +7,7 @@
 
 #include "core/made_once.hpp"
 #include "runtime/process.hpp"
+#include "runtime/told_environment.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -97,14 +98,9 @@ const HostToolchain& host_toolchain() {
 }
 
 std::vector<std::string> compiler_environment(const fs::path& folder) {
-  std::vector<std::string> environment{"LC_ALL=C", "TMPDIR=" + folder.string(), "HOME=" + folder.string(),
-                                       "CCACHE_DISABLE=1"};
-  for (const char* name : {"PATH", "LD_LIBRARY_PATH"}) {
-    if (const char* const value = std::getenv(name); value != nullptr) {
-      environment.push_back(fmt::format("{}={}", name, value));
-    }
-  }
-  return environment;
+  return runtime::environment_for(
+      runtime::Told::compiler,
+      {{"LC_ALL", "C"}, {"TMPDIR", folder.string()}, {"HOME", folder.string()}, {"CCACHE_DISABLE", "1"}});
 }
 
 }  // namespace thresher::arena::user_kernels

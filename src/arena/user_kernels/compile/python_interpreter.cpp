@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/made_once.hpp"
 #include "runtime/process.hpp"
+#include "runtime/told_environment.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -66,6 +68,15 @@ const PythonInterpreter& python_interpreter() {
   const char* const chosen = std::getenv("THRESHER_PYTHON");
   const std::string name = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
   return known.get(name, [&] { return find_python(name); });
+}
+
+std::vector<std::string> python_environment(const PythonInterpreter& interpreter, const fs::path& folder) {
+  const char* const home = std::getenv("HOME");
+  const bool holds_modules =
+      home != nullptr && fs::path(home).is_absolute() &&
+      std::any_of(interpreter.folders.begin(), interpreter.folders.end(),
+                  [&](const fs::path& modules) { return lies_below(modules, home); });
+  return runtime::environment_for(runtime::Told::kernel, {{"HOME", holds_modules ? home : folder.string()}});
 }
 
 std::vector<std::string> python_command(const PythonInterpreter& interpreter, const fs::path& script,

@@ -24,4 +24,9 @@ struct PythonInterpreter {
                                                       const std::filesystem::path& script,
                                                       const std::vector<std::string>& arguments);
 
+/// What it is told there of this process's environment. Its home is `folder`, or the user's own where this Python has
+/// modules below, which it does not find otherwise.
+[[nodiscard]] std::vector<std::string> python_environment(const PythonInterpreter& interpreter,
+                                                          const std::filesystem::path& folder);
+
 }  // namespace thresher::arena::user_kernels

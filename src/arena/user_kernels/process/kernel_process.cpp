@@ -13,6 +13,7 @@
 #include <optional>
 #include <random>
 
+#include "runtime/told_environment.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -108,6 +109,25 @@ class KernelProcess::Awake {
   bool is_frozen_ = false;
 };
 
+/// The match's time goes on while the process is waited for, and is the contestant's where that is its process.
+class KernelProcess::Waiting {
+ public:
+  explicit Waiting(const KernelProcess& process)
+      : time_(process.options_.is_contestants ? process.options_.match_time.get() : nullptr),
+        begun_s_(time_ == nullptr ? 0 : time_->now_s()) {}
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    if (time_ != nullptr) {
+      time_->add_contestants(time_->now_s() - begun_s_);
+    }
+  }
+
+ private:
+  MatchTime* time_;
+  double begun_s_;
+};
+
 KernelProcess::KernelProcess(ProcessOptions options, const Writer& load, int descriptor)
     : options_(std::move(options)), random_(secret_seed()) {
   start();
@@ -162,12 +182,17 @@ void KernelProcess::start() {
     runtime::Command command;
     command.words = options_.command;
     command.descriptors = descriptors;
+    command.environment = runtime::environment_for(runtime::Told::kernel);
+    command.folder = options_.readable.empty() ? "/" : options_.readable;  // not where the host works
     tree_ = std::make_unique<runtime::ProcessTree>(command);
   }
   (void)exchange(Writer(Ask::hello), options_.own_work_limit_s, -1);
 }
 
 void KernelProcess::check() const {
+  if (options_.match_time) {
+    options_.match_time->check();
+  }
   if (!failure_.empty()) {
     throw Error(ErrorCode::device, failure_);
   }
@@ -180,6 +205,9 @@ void KernelProcess::fail(const std::string& why) {
     failure_ = ended ? fmt::format("{} {}", options_.whose, ended->sentence()) : why;
     (void)tree_->end();
     tree_.reset();
+  }
+  if (options_.match_time) {
+    options_.match_time->check();
   }
   throw Error(ErrorCode::device, failure_);
 }
@@ -201,22 +229,26 @@ Reader KernelProcess::exchange(Writer question, double limit_s, int descriptor, 
 Reader KernelProcess::next_answer(std::uint32_t number, double limit_s, const std::string& why) {
   const Watch::time_point start = Watch::now();
   Received received;
+  auto waiting = std::make_optional<Waiting>(*this);
+  const double most_s = options_.match_time ? std::min(limit_s, options_.match_time->left_s()) : limit_s;
   for (;;) {
     received = receive_message(line_.get(), false, Descriptors::refused);
     if (received.what != Received::What::nothing_yet) {
       break;
     }
-    const double left_s = limit_s - seconds_since(start);
+    const double left_s = most_s - seconds_since(start);
     std::array<pollfd, 2> waited{pollfd{line_.get(), POLLIN, 0}, pollfd{tree_->ended_descriptor(), POLLIN, 0}};
     const int ready =
         left_s > 0 ? ::poll(waited.data(), waited.size(), static_cast<int>(std::min(left_s * 1e3 + 1, 1e9))) : 0;
     if (ready == 0) {
+      waiting.reset();
       fail(why.empty() ? fmt::format("{} did not answer for {:g} s and was ended", options_.whose, limit_s) : why);
     }
     if (ready > 0 && waited[1].revents != 0 && waited[0].revents == 0) {
       fail(options_.whose + " hung up");
     }
   }
+  waiting.reset();
   if (received.what == Received::What::end) {
     (void)tree_->wait(1);  // the line of a process that dies is closed a moment before
     fail(options_.whose + " hung up");
@@ -270,11 +302,13 @@ std::string KernelProcess::took_too_long() const {
 void KernelProcess::await_done(bool looks, double limit_s, const std::string& why) {
   const Watch::time_point start = Watch::now();
   bool has_ended = false;
+  auto waiting = std::make_optional<Waiting>(*this);
   const bool done = await((*doorbell_)->done, rings_, looks, [&] {
     pollfd ended{tree_->ended_descriptor(), POLLIN, 0};
     has_ended = ::poll(&ended, 1, 0) > 0;
-    return has_ended || seconds_since(start) > limit_s;
+    return has_ended || seconds_since(start) > limit_s || is_match_over();
   });
+  waiting.reset();
   if (!done) {
     fail(has_ended ? options_.whose + " ended" : why);
   }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "arena/match_time.hpp"
 #include "arena/random.hpp"
 #include "arena/timing/clock.hpp"
 #include "arena/user_kernels/line/doorbell.hpp"
@@ -33,6 +34,8 @@ struct ProcessOptions {
   /// What it is a copy of, in place of `command`, and what confines it, in place of `readable` and `gpu`. Null: it is
   /// started, and asked to confine itself.
   std::shared_ptr<runtime::ProcessTemplate> original{};
+  std::shared_ptr<MatchTime> match_time{};  ///< which it does not outlast; null: nobody limits it
+  bool is_contestants = false;              ///< what is waited for is the contestant's share of that time
 };
 
 /// A file descriptor that is closed with it.
@@ -66,7 +69,8 @@ class KernelProcess {
 
   /// The answer to a question. Throws Error(device) when the process ended, was
   /// ended because it did not answer, or said something that is no answer: then it is gone for good, and everything
-  /// throws the same. Throws the Error that it reports.
+  /// throws the same. Throws the Error that it reports, and MatchOver when the match's time is over, which ends it if it
+  /// is at work.
   Reader ask(const Writer& question);
   /// The same of a question that waits for so many calls of the kernel.
   Reader ask_for_calls(const Writer& question, std::size_t calls);
@@ -98,6 +102,7 @@ class KernelProcess {
 
  private:
   class Awake;
+  class Waiting;
   struct Later {
     Writer question;
     OwnedDescriptor descriptor;
@@ -120,6 +125,7 @@ class KernelProcess {
   [[nodiscard]] std::string took_too_long() const;
   void ask_what_is_late();
   void await_done(bool looks, double limit_s, const std::string& why);
+  [[nodiscard]] bool is_match_over() const { return options_.match_time && options_.match_time->is_over(); }
   [[nodiscard]] double processor_us() const;
 
   ProcessOptions options_;
