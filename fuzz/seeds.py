@@ -19,6 +19,7 @@ MOST_BYTES = 4096
 SOURCES = {
     "safetensors": ([("safetensors", "x.safetensors"), ("quantize", "x.safetensors"), ("attention", "a.safetensors")], []),
     "shard_index": ([("shards", "model.safetensors.index.json")], []),
+    "model_config": ([("layers", "config.json")], []),
     "packed_weights": ([("packed", "p.thp")], []),
     "suite": ([("suites", "s.toml")], ["suites/*.toml", "examples/**/small.toml"]),
     "pitch": ([("pitches", "p.toml"), ("kernels", "p.toml")], ["pitches/**/*.toml", "examples/**/naive*.toml"]),

@@ -173,6 +173,17 @@ struct ModelConfig::Parsed {
       }
       return nullptr;
     }
+    /// The innermost part that has one of these, alone.
+    template <class Keys>
+    [[nodiscard]] Section first_part_with(const Keys& keys) const {
+      for (const json* const part : parts) {
+        const Section one{config, {part}};
+        if (std::any_of(keys.begin(), keys.end(), [&](const char* key) { return one.find(key) != nullptr; })) {
+          return one;
+        }
+      }
+      return {config, {}};
+    }
     [[noreturn]] void refuse(std::string_view key, const json& value, std::string_view expected) const {
       reject(fmt::format("{}: {} is {}, expected {}", config.file, key, shown(value), expected));
     }
@@ -293,8 +304,9 @@ class ActivationReader {
 
   [[nodiscard]] ActivationKind kind() {
     std::optional<ActivationKind> kind;
+    const Section part = section_.first_part_with(activation_keys);
     for (const char* const key : activation_keys) {
-      const std::optional<std::string> text = section_.text(key);
+      const std::optional<std::string> text = part.text(key);
       if (!text || (kind && key == std::string_view(hidden_act))) {
         continue;
       }

@@ -79,6 +79,8 @@ TEST_F(LayerConfig, TheActivationHasManyNames) {
         {R"({"activation_function": "gelu_fast"})", gelu, "gelu_tanh (config.json: activation_function)"},
         {R"({"hidden_act": "silu", "text_config": {"hidden_activation": "gelu_pytorch_tanh"}})", gelu,
          "gelu_tanh (config.json: hidden_activation)"},
+        {R"({"hidden_activation": "gelu_new", "text_config": {"hidden_act": "silu"}})", plain,
+         "silu (config.json: hidden_act)"},
         {R"({"hidden_act": "gelu_new", "vision_config": {"hidden_act": "relu"}, "audio_config": 3})", gelu,
          "gelu_tanh (config.json: hidden_act)"},
         {R"({"hidden_act": "silu", "time_step_limit": [0.0, Infinity], "a": "\"NaN", "b": [NaN, -Infinity]})", plain,
