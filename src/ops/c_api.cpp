@@ -49,6 +49,10 @@ void require_size(const char* argument, std::uint32_t size, std::size_t least) {
     refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at least " +
            std::to_string(least) + ": initialise the struct with its _init function");
   }
+  if (size > most_struct_bytes) {
+    refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at most " +
+           std::to_string(most_struct_bytes) + ": initialise the struct with its _init function");
+  }
 }
 
 void require_zero(const char* argument, const void* bytes, std::size_t count) {
@@ -67,7 +71,12 @@ Format format_of(thresher_format format, const char* argument) {
 }
 
 DeviceId id_of(thresher_device device) {
-  return {enumerator(device.kind, DeviceKind::cuda, "device.kind"), device.ordinal};
+  const DeviceKind kind = enumerator(device.kind, DeviceKind::cuda, "device.kind");
+  if (device.ordinal < 0 || (kind == DeviceKind::cpu && device.ordinal != 0)) {
+    refuse("device.ordinal is " + std::to_string(device.ordinal) +
+           (kind == DeviceKind::cpu ? ", expected 0: there is one CPU" : ", expected 0 or more"));
+  }
+  return {kind, device.ordinal};
 }
 
 Device device_of(thresher_device device) {
@@ -89,8 +98,9 @@ Tensor tensor_of(const thresher_tensor* tensor, const char* argument) {
     refuse(std::string(argument) + ".rank is " + std::to_string(given.rank) + ", expected 0 to " +
            std::to_string(max_rank));
   }
+  require_unset(given.reserved, (std::string(argument) + ".reserved").c_str());
   const auto rank = static_cast<std::size_t>(given.rank);
-  Tensor made = Tensor::contiguous(given.data, format_of(given.format, argument), std::span(given.shape, rank),
+  Tensor made = Tensor::contiguous(given.data, format_of(given.format, (std::string(argument) + ".format").c_str()), std::span(given.shape, rank),
                                    id_of(given.device));
   if (std::any_of(given.strides, given.strides + rank, [](std::int64_t stride) { return stride != 0; })) {
     std::copy_n(given.strides, rank, made.strides.begin());

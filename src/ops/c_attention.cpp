@@ -48,12 +48,15 @@ AttentionProblem problem_of(const thresher_attention_problem* problem) {
   if (truth(given.has_kv_format, "problem.has_kv_format")) {
     made.kv_format = format_of(given.kv_format, "problem.kv_format");
   }
+  require_used(given.kv_format, 0, "problem.kv_format", made.kv_format.has_value(), "problem.has_kv_format");
   if (truth(given.has_q_format, "problem.has_q_format")) {
     made.q_format = format_of(given.q_format, "problem.q_format");
   }
+  require_used(given.q_format, 0, "problem.q_format", made.q_format.has_value(), "problem.has_q_format");
   if (truth(given.has_scale, "problem.has_scale")) {
     made.scale = given.scale;
   }
+  require_used(given.scale, 0.0F, "problem.scale", made.scale.has_value(), "problem.has_scale");
   return made;
 }
 
@@ -62,6 +65,7 @@ AttentionOptions options_of(const thresher_attention_options* options) {
     return {};
   }
   const thresher_attention_options given = known(options, "options", offsetof(thresher_attention_options, threads), {});
+  require_unset(given.reserved, "options.reserved");
   return {.strategy = text_or_empty(given.strategy),
           .knobs = Knobs::parse(text_or_empty(given.knobs)),
           .threads = given.threads,
@@ -71,6 +75,7 @@ AttentionOptions options_of(const thresher_attention_options* options) {
 AttentionTensors tensors_of(const AttentionProblem& problem, const thresher_attention_tensors* tensors) {
   const thresher_attention_tensors given =
       known(tensors, "tensors", offsetof(thresher_attention_tensors, lse), thresher_attention_tensors{});
+  require_unset(given.reserved, "tensors.reserved");
   return {.q = tensor_of(given.q, "q"),
           .k = tensor_of(given.k, "k"),
           .v = tensor_of(given.v, "v"),
@@ -240,9 +245,9 @@ thresher_status thresher_attention_plan_serving_flat(
   problem.struct_size = sizeof problem;
   problem.format = format;
   problem.has_kv_format = kv_format != format ? 1 : 0;
-  problem.kv_format = kv_format;
+  problem.kv_format = kv_format != format ? kv_format : 0;
   problem.has_q_format = q_format != format ? 1 : 0;
-  problem.q_format = q_format;
+  problem.q_format = q_format != format ? q_format : 0;
   problem.value_dim = value_dim;
   problem.page_size = page_size;
   problem.pages = pages;

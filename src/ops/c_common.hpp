@@ -66,7 +66,9 @@ To enumerator(From value, To last, const char* argument) {
   return static_cast<To>(number);
 }
 
-/// Throws unless `size`, a struct's struct_size, is at least `least`.
+/// No struct of any version is larger.
+inline constexpr std::uint32_t most_struct_bytes = 4096;
+/// Throws unless `size`, a struct's struct_size, is at least `least` and at most that.
 void require_size(const char* argument, std::uint32_t size, std::size_t least);
 /// Throws when one of the `count` bytes that follow what this library knows is not 0.
 void require_zero(const char* argument, const void* bytes, std::size_t count);
@@ -87,13 +89,14 @@ Struct known(const Struct* given, const char* argument, std::size_t least, Struc
   return with_defaults;
 }
 
-/// Fills a struct of `size` bytes with the defaults, and with 0 what is not known here.
+/// Fills a struct of `size` bytes with the defaults, and with 0 what is not known here; none is larger than
+/// most_struct_bytes.
 template <class Struct>
 void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept {
   if (to == nullptr) {
     return;
   }
-  std::memset(static_cast<void*>(to), 0, size);
+  std::memset(static_cast<void*>(to), 0, std::min(size, most_struct_bytes));
   std::memcpy(static_cast<void*>(to), &with_defaults, std::min<std::size_t>(size, sizeof with_defaults));
   if (size >= sizeof size) {
     std::memcpy(static_cast<void*>(to), &size, sizeof size);
@@ -105,6 +108,20 @@ void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept 
 /// 0 or 1.
 [[nodiscard]] inline bool truth(std::int32_t value, const char* argument) {
   return enumerator(value, 1, argument) == 1;
+}
+/// Of a member that must be 0.
+inline void require_unset(std::int64_t value, const char* member) {
+  if (value != 0) {
+    refuse(std::string(member) + " is " + std::to_string(value) + ", expected 0");
+  }
+}
+/// Of a member that counts only where `switched_on` is 1: `value` is what is there without.
+template <class Value>
+void require_used(Value value, Value unset, const char* member, bool switch_is_on, const char* switch_name) {
+  if (!switch_is_on && !(value == unset)) {
+    refuse(std::string(member) + " is set, but " + switch_name + " is 0: set that to 1, or leave " + member +
+           " as its _init function does");
+  }
 }
 [[nodiscard]] DeviceId id_of(thresher_device device);
 [[nodiscard]] Device device_of(thresher_device device);
@@ -132,6 +149,8 @@ template <class Problem>
                                  const float* global_scale);
 /// `argument` names it in sentences.
 [[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
+/// One that is written: its scales may have to be powers of two.
+[[nodiscard]] Tensor output_of(const thresher_matrix* matrix, const char* argument);
 
 /// A tensor of any rank; `optional_tensor` is empty for null.
 [[nodiscard]] Tensor tensor_of(const thresher_tensor* tensor, const char* argument);

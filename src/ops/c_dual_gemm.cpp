@@ -154,7 +154,7 @@ thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan_handle, vo
                                        const thresher_matrix* c, void* workspace) {
   return guarded([&] {
     required(plan_handle, "plan")
-        .gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), tensor_of(c, "c", OperandRole::tokens),
+        .gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"),
                   workspace);
   });
 }
@@ -171,7 +171,7 @@ thresher_status thresher_dual_gemm_run_prepared(const thresher_dual_gemm* plan_h
   return guarded([&] {
     required(plan_handle, "plan")
         .gemm.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens),
-                           tensor_of(c, "c", OperandRole::tokens), workspace);
+                           output_of(c, "c"), workspace);
   });
 }
 

@@ -14,21 +14,22 @@ using namespace thresher::c;
 GemmProblem problem_of(const thresher_gemm_problem* problem) {
   const thresher_gemm_problem given =
       known(problem, "problem", offsetof(thresher_gemm_problem, bias), thresher_gemm_problem{});
+  require_unset(given.reserved, "problem.reserved");
   return {.m = given.m,
           .n = given.n,
           .k = given.k,
           .a = format_of(given.a, "problem.a"),
           .b = format_of(given.b, "problem.b"),
           .out = format_of(given.out, "problem.out"),
-          .bias = enumerator(given.bias, 1, "problem.bias") == 1};
+          .bias = truth(given.bias, "problem.bias")};
 }
 
 /// The bias lies on the weights' device.
 GemmWeights weights_of(const thresher_matrix* b, const void* bias, thresher_format bias_format) {
   GemmWeights weights{.b = tensor_of(b, "b", OperandRole::weights)};
+  const Format of_bias = format_of(bias_format, "bias_format");
   if (bias != nullptr) {
-    weights.bias = Tensor::contiguous(const_cast<void*>(bias), format_of(bias_format, "bias_format"),
-                                      {weights.b.shape[0]}, weights.b.device);
+    weights.bias = Tensor::contiguous(const_cast<void*>(bias), of_bias, {weights.b.shape[0]}, weights.b.device);
   }
   return weights;
 }
@@ -114,7 +115,7 @@ thresher_status thresher_gemm_run(const thresher_gemm* plan_handle, void* stream
                                   const thresher_matrix* c, void* workspace) {
   return guarded([&] {
     const thresher_gemm& plan = required(plan_handle, "plan");
-    plan.gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), tensor_of(c, "c", OperandRole::tokens),
+    plan.gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"),
                   workspace);
   });
 }

@@ -1,4 +1,5 @@
 // The C interface of the grouped products.
+#include "core/integers.hpp"
 #include "ops/c_common.hpp"
 
 struct thresher_grouped {
@@ -20,6 +21,7 @@ thresher_grouped_problem default_problem() {
 GroupedProblem problem_of(const thresher_grouped_problem* problem) {
   const thresher_grouped_problem given =
       known(problem, "problem", offsetof(thresher_grouped_problem, activation), default_problem());
+  require_unset(given.reserved, "problem.reserved");
   GroupedProblem made{.experts = given.experts,
                       .rows = given.rows,
                       .n = given.n,
@@ -33,8 +35,19 @@ GroupedProblem problem_of(const thresher_grouped_problem* problem) {
                       .out = format_of(given.out, "problem.out"),
                       .bias = truth(given.bias, "problem.bias"),
                       .row_weights = truth(given.row_weights, "problem.row_weights")};
-  if (given.activation != THRESHER_NO_ACTIVATION) {
-    made.activation = activation_of(given.activation, given.alpha, given.limit, given.up_offset);
+  if (made.layout != RowLayout::gathered) {
+    if (given.tokens != 0) {
+      refuse("problem.tokens is " + std::to_string(given.tokens) + ", expected 0: only gathered rows are taken from others");
+    }
+    if (given.row_ids_divisor > 1) {
+      refuse("problem.row_ids_divisor is " + std::to_string(given.row_ids_divisor) + ", expected 1: only gathered rows have ids");
+    }
+  }
+  const bool has_activation = given.activation != THRESHER_NO_ACTIVATION;
+  const Activation activation =
+      activation_of(has_activation ? given.activation : THRESHER_SILU, given.alpha, given.limit, given.up_offset);
+  if (has_activation) {
+    made.activation = activation;
   }
   return made;
 }
@@ -45,7 +58,7 @@ Tensor stack_of(const thresher_grouped_weights_view& view, const void* data, std
   Tensor stack = Tensor::contiguous(const_cast<void*>(data), format_of(view.format, "view.format"),
                                     {view.experts, rows, view.k}, id_of(view.device));
   stack.strides[1] = view.row_stride != 0 ? view.row_stride : stack.strides[1];
-  stack.strides[0] = view.expert_stride != 0 ? view.expert_stride : rows * stack.strides[1];
+  stack.strides[0] = view.expert_stride != 0 ? view.expert_stride : size_product(rows, stack.strides[1]);
   return with_scales(stack, OperandRole::weights, scales, view.scale_layout, global_scales);
 }
 
@@ -55,12 +68,28 @@ Tensor bias_of(const thresher_grouped_weights_view& view, const void* data, std:
                                               {view.experts, columns}, id_of(view.device));
 }
 
+/// What belongs to b2 alone, where there is none. Global scales of up go with one tensor of both, too.
+void require_without_b2(const thresher_grouped_weights_view& view, bool is_fused) {
+  if (view.b2 != nullptr) {
+    return;
+  }
+  if (view.b2_scales != nullptr) {
+    refuse("view.b2_scales is given without view.b2: leave it null");
+  }
+  if (view.b2_global_scales != nullptr && !is_fused) {
+    refuse("view.b2_global_scales is given without view.b2: leave it null");
+  }
+}
+
 GroupedWeights weights_of(const thresher_grouped_weights_view* given) {
   const thresher_grouped_weights_view view =
       known(given, "view", offsetof(thresher_grouped_weights_view, b1_scales), thresher_grouped_weights_view{});
   const auto order = enumerator(view.order, thresher_gate_up{THRESHER_INTERLEAVED}, "view.order");
   const bool is_fused = order != THRESHER_SEPARATE;
-  const std::int64_t rows = is_fused ? 2 * view.n : view.n;
+  const std::int64_t rows = is_fused ? size_product(2, view.n) : view.n;
+  require_unset(view.reserved, "view.reserved");
+  (void)format_of(view.bias_format, "view.bias_format");
+  require_without_b2(view, is_fused);
   GroupedWeights weights;
   weights.b1 = stack_of(view, view.b1, rows, view.b1_scales, view.b1_global_scales);
   weights.bias1 = bias_of(view, view.bias1, rows);
@@ -84,7 +113,7 @@ Tensor rows_of(const thresher_grouped& plan, const void* data, Format format, st
   }
   Tensor slots = Tensor::contiguous(const_cast<void*>(data), format, {problem.experts, rows, columns}, plan.device);
   slots.strides[1] = row_stride != 0 ? row_stride : columns;
-  slots.strides[0] = rows * slots.strides[1];
+  slots.strides[0] = size_product(rows, slots.strides[1]);
   return slots;
 }
 

@@ -30,6 +30,7 @@ Problem default_layer() {
 GatedMlpProblem problem_of(const thresher_gated_mlp_problem* problem) {
   const thresher_gated_mlp_problem given = known(problem, "problem", offsetof(thresher_gated_mlp_problem, activation),
                                                  default_layer<thresher_gated_mlp_problem>());
+  require_unset(given.reserved, "problem.reserved");
   return {.tokens = given.tokens,
           .hidden_size = given.hidden_size,
           .intermediate_size = given.intermediate_size,
@@ -135,7 +136,7 @@ thresher_status thresher_gated_mlp_run(const thresher_gated_mlp* plan_handle, vo
                                        const thresher_matrix* out, void* workspace) {
   return guarded([&] {
     required(plan_handle, "plan")
-        .layer.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), tensor_of(out, "out", OperandRole::tokens),
+        .layer.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), output_of(out, "out"),
                    workspace);
   });
 }
@@ -180,7 +181,7 @@ thresher_status thresher_moe_run(const thresher_moe* plan_handle, void* stream, 
                                  void* workspace) {
   return guarded([&] {
     run_moe(required(plan_handle, "plan"), stream, tensor_of(x, "x", OperandRole::tokens), topk_ids, topk_weights,
-            tensor_of(out, "out", OperandRole::tokens), workspace);
+            output_of(out, "out"), workspace);
   });
 }
 

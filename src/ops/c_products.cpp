@@ -1,4 +1,6 @@
 // What the C interfaces of the products and of the layers have alike.
+#include <fmt/format.h>
+
 #include "ops/c_common.hpp"
 
 namespace thresher::c {
@@ -22,20 +24,53 @@ Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int
   return tensor;
 }
 
-Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role) {
+namespace {
+
+Tensor matrix_tensor(const thresher_matrix* matrix, const char* argument, OperandRole role) {
   const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
-  Tensor tensor = with_scales(matrix_of(given.data, format_of(given.format, argument), given.shape[0], given.shape[1],
+  Tensor tensor = with_scales(matrix_of(given.data, format_of(given.format, (std::string(argument) + ".format").c_str()), given.shape[0], given.shape[1],
                                         given.row_stride, id_of(given.device)),
                               role, given.scales, given.scale_layout, given.global_scale);
-  tensor.scales.powers_of_two = enumerator(given.scales_are_powers_of_two, 1, "scales_are_powers_of_two") != 0;
+  tensor.scales.powers_of_two =
+      truth(given.scales_are_powers_of_two, (std::string(argument) + ".scales_are_powers_of_two").c_str());
   return tensor;
 }
 
+}  // namespace
+
+Tensor output_of(const thresher_matrix* matrix, const char* argument) {
+  return matrix_tensor(matrix, argument, OperandRole::tokens);
+}
+
+Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role) {
+  Tensor tensor = matrix_tensor(matrix, argument, role);
+  if (tensor.scales.powers_of_two) {
+    refuse(std::string(argument) + ".scales_are_powers_of_two is 1, expected 0: only those of an output are found");
+  }
+  return tensor;
+}
+
+namespace {
+
+/// A constant that `activation` has no use for is as the problem's _init function sets it, or 0.
+void require_unused(const Activation& activation, float value, float unset, const char* member) {
+  if (activation.kind != ActivationKind::swiglu_clamped && value != unset && value != 0.0F) {
+    refuse(fmt::format("problem.{} is {}, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it",
+                       member, value));
+  }
+}
+
+}  // namespace
+
 Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset) {
-  return {.kind = enumerator(kind, all_activation_kinds.back(), "problem.activation"),
+  const Activation made{.kind = enumerator(kind, all_activation_kinds.back(), "problem.activation"),
           .alpha = alpha,
           .limit = limit,
           .up_offset = up_offset};
+  require_unused(made, alpha, default_activation.alpha, "alpha");
+  require_unused(made, limit, default_activation.limit, "limit");
+  require_unused(made, up_offset, default_activation.up_offset, "up_offset");
+  return made;
 }
 
 /// `constants` are alpha, limit and up_offset; null for the defaults.

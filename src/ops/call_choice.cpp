@@ -33,6 +33,9 @@ void ask_for(Numerics numerics, Knobs& knobs) {
 }
 
 planner::Request request_of(const DualGemmOptions& options) {
+  if (options.threads < 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("options.threads is {}, expected 0 (all) or more", options.threads));
+  }
   planner::Request request{options.strategy, options.knobs};
   if (options.threads > 0) {
     request.knobs.set("threads", std::to_string(options.threads));

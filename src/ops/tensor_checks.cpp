@@ -123,6 +123,22 @@ Span scales_of(const Tensor& c) {
 
 }  // namespace
 
+void check_reach(std::string_view argument, const Tensor& tensor) {
+  constexpr std::int64_t most = std::int64_t{1} << 57;  // no memory has as many addresses
+  std::int64_t last = 0;
+  for (int d = 0; d < tensor.rank; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    if (tensor.shape[i] < 2 || tensor.strides[i] < 0) {
+      continue;  // refused elsewhere where it matters
+    }
+    last += std::min(size_product(tensor.shape[i] - 1, tensor.strides[i]), most);
+    if (last >= most) {
+      refuse("{} has stride {} along dimension {}, expected at most {} with an extent of {}", argument,
+             tensor.strides[i], d, most / tensor.shape[i], tensor.shape[i]);
+    }
+  }
+}
+
 bool is_aligned(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
 }
@@ -197,6 +213,7 @@ void check_place(std::string_view argument, const Tensor& tensor, Format format,
     refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(tensor.data),
            alignment);
   }
+  check_reach(argument, tensor);
 }
 
 void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t multiple) {
@@ -240,6 +257,12 @@ void check_scales(std::string_view argument, const Tensor& tensor, OperandRole r
     refuse("{}.scales are to be powers of two, which {} has none of: fp8_row and fp8_block outputs may have them",
            argument, traits.name);
   }
+  if (!traits.has_scales() && tensor.scales.data != nullptr) {
+    refuse("{} is {} with scales, expected none", argument, traits.name);
+  }
+  if (!traits.has_scales() && tensor.global_scale != nullptr && tensor.format != Format::fp8_tensor) {
+    refuse("{} is {} with a global scale, expected none", argument, traits.name);
+  }
   if (!traits.has_scales()) {
     return;
   }
@@ -281,6 +304,9 @@ void check_matrix(std::string_view argument, const Tensor& tensor, Format format
   if (tensor.shape[0] != rows || tensor.shape[1] != columns) {
     refuse("{} is [{}, {}], expected [{}, {}]", argument, tensor.shape[0], tensor.shape[1], rows, columns);
   }
+  if (rows < 0 || columns < 0) {
+    refuse("{} is [{}, {}], expected extents of 0 or more", argument, rows, columns);
+  }
   if (tensor.strides[1] != 1 && columns > 1) {
     refuse("{} has stride {} along its last dimension, expected 1 (contiguous)", argument, tensor.strides[1]);
   }
@@ -293,6 +319,7 @@ void check_matrix(std::string_view argument, const Tensor& tensor, Format format
   if (tensor.data == nullptr && rows > 0 && columns > 0) {
     refuse("{} has a null data pointer", argument);
   }
+  check_reach(argument, tensor);
   check_scales(argument, tensor, role);
   const FormatTraits& traits = format_traits(format);
   const int values_per_byte = std::max(8 / traits.bits, 1);

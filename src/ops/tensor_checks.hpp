@@ -52,7 +52,9 @@ void check_activation(const Activation& activation);
 /// K is a multiple of what both formats ask for, and at least 1.
 void check_depth(std::int64_t k, Format a, Format b);
 
-/// Format, shape, device, data and its alignment.
+/// No element lies further from the first than there are addresses: sums of strides do not overflow.
+void check_reach(std::string_view argument, const Tensor& tensor);
+/// Format, shape, device, data and its alignment, and reach.
 void check_place(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device,
                  std::size_t alignment);
 /// The last dimension is contiguous; the others neither run backwards nor break the alignment of rows.

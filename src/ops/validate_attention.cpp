@@ -316,6 +316,10 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
     if (problem.page_size == 0) {
       check_offsets("cu_seqlens_k", tensors.cu_seqlens_k, problem.batch, problem.keys, device);
     }
+  } else {
+    constexpr std::string_view reason = "problem.variable_length is false";
+    check_absent("cu_seqlens_q", tensors.cu_seqlens_q, reason);
+    check_absent("cu_seqlens_k", tensors.cu_seqlens_k, reason);
   }
   check_page_table(problem, tensors, device);
   check_sinks(problem, tensors.sinks, device);

@@ -40,6 +40,10 @@ void check_stack_of_weights(std::string_view argument, const Tensor& tensor, Dev
   if (tensor.rank != 3) {
     refuse("{} has {} dimensions, expected 3: [experts, n, k]", argument, tensor.rank);
   }
+  if (tensor.shape[0] < 0 || tensor.shape[1] < 0 || tensor.shape[2] < 0) {
+    refuse("{} is [{}, {}, {}], expected extents of 0 or more", argument, tensor.shape[0], tensor.shape[1],
+           tensor.shape[2]);
+  }
   check_operand_format(argument, tensor.format);
   check_stack(argument, tensor, {tensor.shape[0], tensor.shape[1], tensor.shape[2]}, device, OperandRole::weights);
 }
@@ -58,6 +62,9 @@ void validate_fused(const GroupedWeights& weights) {
   if (weights.b2.rank > 0 || weights.bias2.rank > 0) {
     refuse("weights.order is {}, which is of one tensor of gate and up, but {} is given too: leave one of them out",
            name(*weights.order), weights.b2.rank > 0 ? "b2" : "bias2");
+  }
+  if (weights.up_global_scale != nullptr && fused.format != Format::nvfp4 && fused.format != Format::fp8_tensor) {
+    refuse("weights.up_global_scale is given, but b1 (gate and up) is {}: expected none", name(fused.format));
   }
   if (fused.shape[1] % 2 != 0) {
     refuse("b1 (gate and up) has {} rows for each expert, expected an even number: half of them gate, half up",

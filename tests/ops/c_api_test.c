@@ -1,8 +1,11 @@
 /* The C interface, from C, through the shared library. Exit status 0 when all holds. */
+#define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "thresher/thresher.h"
 
@@ -28,11 +31,12 @@ static uint16_t fp16_of_small_integer(int value) { /* 0 to 7 */
 }
 
 enum { m = 3, n = 8, k = 32, stride = 40 };
+enum { fork_rows = 64, fork_columns = 256, fork_depth = 256 };
 static _Alignas(64) uint16_t a[m * stride];
 static _Alignas(64) uint16_t b1[n * k];
 static _Alignas(64) uint16_t b2[n * k];
 static _Alignas(64) float c[m * n];
-static _Alignas(256) unsigned char workspace[1 << 20];
+static _Alignas(256) unsigned char workspace[4 << 20];
 
 static const thresher_device cpu = {THRESHER_CPU, 0};
 
@@ -342,7 +346,7 @@ static void requantises(void) {
   out.scales = scales;
   out.scales_are_powers_of_two = 2;
   expect_refused(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace),
-                 "scales_are_powers_of_two is 2, expected 0 to 1");
+                 "c.scales_are_powers_of_two is 2, expected 0 to 1");
   out.scales_are_powers_of_two = 1;
   expect_ok(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace), "run to an output in FP8");
   for (int row = 0; row < m; ++row) {
@@ -696,6 +700,7 @@ static void attends_with_fp8_queries(void) {
   thresher_attention_destroy(plan);
   plan = NULL;
   problem.has_q_format = 0;
+  problem.q_format = 0;
   expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "plan attention with FP8 keys alone");
   expect_refused(thresher_attention_run(plan, NULL, &tensors, workspace), "q is fp8_e4m3, expected fp16");
   const thresher_tensor wide_q_there = tensor(q, THRESHER_FP16, 4, q_shape);
@@ -1198,6 +1203,50 @@ static void computes_a_layer_of_experts(void) {
   thresher_grouped_weights_destroy(of_down);
 }
 
+/* ---- Processes ---- */
+
+static int multiplies_like(const thresher_dual_gemm* plan, const thresher_matrix* in, const thresher_matrix* out,
+                           const float* expected) {
+  memset(out->data, 0xFF, fork_rows * fork_columns * sizeof(float));
+  return thresher_dual_gemm_run(plan, NULL, in, out, workspace) == THRESHER_OK &&
+         memcmp(out->data, expected, fork_rows * fork_columns * sizeof(float)) == 0;
+}
+
+/* A child that is forked after a call with two threads makes such a call, too. */
+static void computes_in_a_forked_child(const char* strategy) {
+  static _Alignas(64) uint16_t left[fork_rows * fork_depth];
+  static _Alignas(64) uint16_t right[fork_columns * fork_depth];
+  static _Alignas(64) float first[fork_rows * fork_columns];
+  static _Alignas(64) float product[fork_rows * fork_columns];
+  for (int i = 0; i < fork_rows * fork_depth; ++i) left[i] = fp16_of_small_integer(i % 3);
+  for (int i = 0; i < fork_columns * fork_depth; ++i) right[i] = fp16_of_small_integer(i % 5);
+  const thresher_matrix in = matrix(left, THRESHER_FP16, fork_rows, fork_depth);
+  const thresher_matrix b = matrix(right, THRESHER_FP16, fork_columns, fork_depth);
+  thresher_matrix out = matrix(first, THRESHER_FP32, fork_rows, fork_columns);
+  thresher_dual_gemm_problem problem = problem_of_test();
+  thresher_dual_gemm_options options;
+  thresher_dual_gemm_options_init(&options, sizeof options);
+  thresher_dual_gemm* plan = NULL;
+  problem.m = fork_rows;
+  problem.n = fork_columns;
+  problem.k = fork_depth;
+  options.threads = 2;
+  options.strategy = strategy;
+  expect_ok(thresher_dual_gemm_plan_raw(cpu, &problem, &b, &b, &options, &plan), "plan for two threads");
+  expect(thresher_dual_gemm_workspace_bytes(plan) <= sizeof workspace, "the workspace for two threads");
+  expect_ok(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace), "run with two threads");
+  out.data = product;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30); /* ends one that waits for threads which it does not have */
+    _exit(multiplies_like(plan, &in, &out, first) ? 0 : 1);
+  }
+  int status = -1;
+  expect(waitpid(child, &status, 0) == child && status == 0, "a forked child computes the same");
+  expect(multiplies_like(plan, &in, &out, first), "so does its parent");
+  thresher_dual_gemm_destroy(plan);
+}
+
 int main(void) {
   thresher_device best;
   char strategies[128];
@@ -1243,6 +1292,8 @@ int main(void) {
   attends_for_an_older_program();
   appends();
   refuses_attention();
+  computes_in_a_forked_child("interleaved");
+  computes_in_a_forked_child("two_pass");
   printf("%d failures\n", failures);
   return failures;
 }
