@@ -42,13 +42,21 @@ struct ForwardLevels {
   }
 };
 
+/// True where it cannot be told.
+bool has_dispatch_mode() {
+  using IsEnabled = bool (*)();
+  static const auto is_enabled = loaded<IsEnabled>("libc10.so", "_ZN3c104impl21dispatch_mode_enabledEv");
+  return is_enabled == nullptr || is_enabled();
+}
+
 }  // namespace
 
 void set_autograd_keys(std::uint64_t keys) { autograd_keys = keys; }
 
-bool needs_no_derivative() {
+bool may_go_below_autograd() {
   static const ForwardLevels levels;
-  return !aoti_torch_grad_mode_is_enabled() && autograd_keys != 0 && guard().is_there() && !levels.is_one_open();
+  return !aoti_torch_grad_mode_is_enabled() && autograd_keys != 0 && guard().is_there() && !has_dispatch_mode() &&
+         !levels.is_one_open();
 }
 
 BelowAutograd::BelowAutograd() { guard().construct(guard_, autograd_keys); }

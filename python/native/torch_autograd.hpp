@@ -9,9 +9,9 @@ namespace thresher::torch_binding {
 /// The keys of autograd, as torch._C counts them in this process; 0 until they are known.
 void set_autograd_keys(std::uint64_t keys);
 
-/// Whether a call may be given to the keys below autograd from here, as it needs no derivative: no gradient is recorded
-/// and no forward-mode level is open.
-[[nodiscard]] bool needs_no_derivative();
+/// Whether a call needs no derivative and no Python: no gradient is recorded, no forward-mode level is open, and this
+/// thread has no dispatch mode, whose exceptions would not come through C++.
+[[nodiscard]] bool may_go_below_autograd();
 
 /// While one lives, this thread's calls pass over the keys of autograd.
 class BelowAutograd {

@@ -208,10 +208,32 @@ void run_below_autograd(std::size_t index, StableIValue* stack) {
   ok(code);
 }
 
+/// False for a tensor that stands for others or for none, as those of a trace do.
+bool has_memory(TensorView tensor) {
+  void* data = nullptr;
+  if (!tensor.is_defined() || aoti_torch_get_data_ptr(tensor.handle(), &data) != thresher_torch_success) {
+    return false;
+  }
+  const auto sizes = tensor.sizes(tensor.rank());
+  return data != nullptr || std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+}
+
+bool have_memory(const Arguments& arguments) {
+  for (std::size_t i = 0; i < arguments.count(); ++i) {
+    if (is_tensor(arguments[i]) && !arguments.is_none(i) && !has_memory(arguments.tensor(i))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// At the keys of autograd: Python looks whether an input needs a derivative, and refuses the call then.
 template <std::size_t index>
-void refuse_derivatives(StableIValue* stack, std::uint64_t /*inputs*/, std::uint64_t outputs) {
-  if (needs_no_derivative()) {
+void refuse_derivatives(StableIValue* stack, std::uint64_t inputs, std::uint64_t outputs) {
+  const Description& known = description(index);
+  Arguments arguments(known, stack);
+  if (known.arguments.size() == inputs && may_go_below_autograd() &&
+      or_drop(arguments, [&] { return have_memory(arguments); })) {
     run_below_autograd(index, stack);
   } else {
     run_in_python(index, {}, {}, stack, outputs);

@@ -60,12 +60,12 @@ ACTIVATED = ("dual_gemm", "dual_gemm_packed", "gated_mlp", "moe", "grouped_dual_
 PRODUCTS = [name for name in CALLS if name not in ("attention", "append") and not name.startswith("pack")]
 WRONG = [
     *((name, dict(activation=odd), "activation is .*expected one of silu, gelu_tanh, swiglu_clamped") for name in ACTIVATED
-      for odd in (None, 3, ["silu"], "relu")),
+      for odd in (None, 3, ["silu"], "relu", torch.ones(3, 3))),
     *((name, {"activation": "swiglu_clamped", constant: "x"}, f"{constant} is 'x', expected a number") for name in ACTIVATED
       for constant in ("alpha", "limit", "up_offset")),
     *((name, {constant: 1.0}, f"{constant} is 1.0, but the activation is 'silu'") for name in ACTIVATED for constant in ("alpha", "limit", "up_offset")),
     *((name, dict(out_dtype=odd), "out_dtype is .*, expected float16, bfloat16 or float32") for name in PRODUCTS
-      for odd in (5, "int8", torch.int8, float, "torch.float32")),
+      for odd in (5, "int8", torch.int8, float, "torch.float32", torch.ones(3, 3))),
     *((name, dict(n=odd), "n is .*, expected a whole number") for name in PRODUCTS if name.endswith("_packed")
       for odd in ("256", 24.0, None, 2**70)),
     *((name, dict(row_ids_divisor=odd), "row_ids_divisor is .*, expected") for name in PRODUCTS if name.startswith("grouped")

@@ -199,6 +199,38 @@ def test_vmap_fake_tensors_and_dispatch_modes(name):
         assert function(fake.from_tensor(x)).shape == expected.shape
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.enable_grad, torch.inference_mode])
+def test_what_stands_between_an_operator_and_memory_says_why_it_fails(mode):
+    """A fake kernel, a dispatch mode and a tensor of another kind: their own words come back."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Failing(TorchDispatchMode):
+        def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+            raise ValueError(f"not today, {operator}")
+
+    class Other(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, operator, types, args=(), kwargs=None):
+            raise ValueError(f"not by this tensor, {operator}")
+
+    a, b, packed = torch.randn(5, 64).bfloat16(), torch.randn(24, 64).bfloat16(), tt.pack_gemm(torch.randn(24, 64).bfloat16())
+    other = torch.Tensor._make_wrapper_subclass(Other, (5, 64), dtype=torch.bfloat16)
+    with mode():
+        with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+            shaped = fake.from_tensor(torch.randn(1, 5, 64).bfloat16())
+            with pytest.raises(Exception, match="a and b have two dimensions"):
+                tt.gemm(shaped, b)
+        with pytest.raises(Exception, match="a and b have two dimensions"):
+            tt.gemm(shaped, fake.from_tensor(b))
+        with pytest.raises(Exception, match="not today, thresher.gemm_packed.default"), Failing():
+            tt.gemm_packed(a, packed, 24)
+        with pytest.raises(Exception, match="not by this tensor, thresher.gemm.default"):
+            tt.gemm(other, b)
+        with pytest.raises(Exception, match="a and b have two dimensions"):
+            compiled(lambda a: tt.gemm(a[None], b), "aot_eager")(a)
+
+
 def test_packing_refuses_derivatives_in_every_mode():
     b = torch.randn(24, 64).bfloat16()
 

@@ -27,9 +27,15 @@ def dtype_of(name: str, value: Any, expected: tuple = OUTPUTS) -> torch.dtype:
     dtype = _BY_NAME.get(value) if isinstance(value, str) else value
     if dtype not in expected:
         *most, last = [_short(one) for one in expected]
-        shown = _short(value) if isinstance(value, torch.dtype) else repr(value)
-        refuse(f"{name} is {shown}, expected {', '.join(most)} or {last}")
+        refuse(f"{name} is {_shown(value)}, expected {', '.join(most)} or {last}")
     return dtype
+
+
+def _shown(value: Any) -> str:
+    """In one line."""
+    if isinstance(value, torch.dtype):
+        return _short(value)
+    return f"a tensor of the shape {list(value.shape)}" if isinstance(value, torch.Tensor) else " ".join(repr(value).split())
 
 
 def _short(dtype: torch.dtype) -> str:
@@ -63,24 +69,24 @@ def refuse_types(operator: Any, arguments: tuple, options: dict) -> None:
 
 
 def _expect_type(name: str, value: Any, kind: str) -> None:
-    shown = f"{_IN_PYTHON.get(name, name)} is {value!r}"
     if kind == "Tensor":
         if not isinstance(value, torch.Tensor):
             refuse(f"{name} is {'None' if value is None else 'of the type ' + type(value).__name__}, expected a tensor")
-    elif kind == "str":
-        if not isinstance(value, str):
-            refuse(f"{shown}, expected {_names(name)}")
+        return
+    expected = None
+    if kind == "str":
+        expected = None if isinstance(value, str) else _names(name)
     elif kind == "bool":
-        if not isinstance(value, bool):
-            refuse(f"{shown}, expected True or False")
+        expected = None if isinstance(value, bool) else "True or False"
     elif kind == "float":
-        if not isinstance(value, numbers.Real) or isinstance(value, bool):
-            refuse(f"{shown}, expected a number")
+        expected = None if isinstance(value, numbers.Real) and not isinstance(value, bool) else "a number"
     elif not name.endswith("dtype"):
         if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-            refuse(f"{shown}, expected a whole number")
-        if not -(2**63) <= value < 2**63:
-            refuse(f"{shown}, expected a whole number of 64 bits")
+            expected = "a whole number"
+        elif not -(2**63) <= value < 2**63:
+            expected = "a whole number of 64 bits"
+    if expected is not None:
+        refuse(f"{_IN_PYTHON.get(name, name)} is {_shown(value)}, expected {expected}")
 
 
 def _names(name: str) -> str:
