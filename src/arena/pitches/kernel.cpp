@@ -137,6 +137,10 @@ std::string read_source(const ConfigTable& table, const fs::path& folder, Langua
     table.fail("source", fmt::format("is {}, {}: name a file beside the pitch or below",
                                      quoted_name(source.string()), obstacle));
   }
+  if (printable(source.native()) != source.native()) {
+    table.fail("source", fmt::format("is {}, whose name holds characters that are not shown: give the file another",
+                                     quoted_name(source.string())));
+  }
   language = language_of(table, folder / source);
   InputFile file = read_beneath(folder, source);
   if (!file.bytes) {

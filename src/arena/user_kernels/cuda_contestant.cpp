@@ -62,7 +62,7 @@ class CudaContestant final : public BaseContestant {
               fmt::format("{} by {} for {}: {}", code.title, by_whom(build().record), arch(), resources_text(code)),
               evidence_of(build().record)};
     } catch (const Error& error) {
-      return {false, fmt::format("{} does not compile: {}", title(), first_error(error.what())),
+      return {false, fmt::format("{} does not compile: {}", title(), in_a_sentence(first_error(error.what()))),
               CompilerLog{error.what()}};
     }
   }

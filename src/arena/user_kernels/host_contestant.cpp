@@ -57,7 +57,7 @@ Answer HostContestant::compile(const Problem&) const {
       compiled_ = Answer{true, fmt::format("{} by {}", file(), by_whom(record())), evidence_of(record())};
     } catch (const Error& error) {
       const char* const what = error.code() == ErrorCode::compile ? "does not compile" : "cannot be loaded";
-      compiled_ = Answer{false, fmt::format("{} {}: {}", file(), what, error.what())};
+      compiled_ = Answer{false, fmt::format("{} {}: {}", file(), what, in_a_sentence(error.what()))};
     }
   }
   return *compiled_;

@@ -35,7 +35,7 @@ class PythonCudaContestant final : public BaseContestant {
         compiled_ =
             Answer{true, fmt::format("{} by {}", file(), by_whom(files().record())), evidence_of(files().record())};
       } catch (const Error& error) {
-        compiled_ = Answer{false, fmt::format("{} cannot be loaded: {}", file(), error.what())};
+        compiled_ = Answer{false, fmt::format("{} cannot be loaded: {}", file(), in_a_sentence(error.what()))};
       }
     }
     return *compiled_;

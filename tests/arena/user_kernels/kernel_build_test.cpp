@@ -11,6 +11,8 @@
 #include "arena/ledger/sha256.hpp"
 #include "arena/pitches/kernel_options.hpp"
 #include "arena/pitches/pitch.hpp"
+#include "arena/suites/suite.hpp"
+#include "arena/user_kernels/base_contestant.hpp"
 #include "arena/user_kernels/compile/cuda_build.hpp"
 #include "arena/user_kernels/compile/host_build.hpp"
 #include "arena/user_kernels/compile/include_lines.hpp"
@@ -161,6 +163,10 @@ TEST(IncludeLines, AreFoundHoweverTheyAreWritten) {
   EXPECT_EQ(include_lines("#include"), (Lines{""}));
 }
 
+constexpr const char* small =
+    "title = \"Small\"\noperation = \"dual_gemm\"\ndistributions = [\"contest\"]\n[[problem]]\nm = 1\nn = 16\nk = 16\n"
+    "a = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n";
+
 /// A folder with a kernel in it.
 class KernelBuild : public ::testing::Test {
  protected:
@@ -269,6 +275,28 @@ TEST_F(KernelBuild, TheFirstErrorNamesTheKernelAsItsUserDoes) {
   EXPECT_TRUE(said.starts_with("mine.cpp:1:")) << said;
   EXPECT_NE(said.find("undeclared"), std::string::npos) << said;
   EXPECT_NE(refusal("#include \"nowhere.h\"\n").find("nowhere.h"), std::string::npos);
+}
+
+TEST(SentenceOfACompiler, IsOneShortLineOfWhatIsShown) {
+  EXPECT_EQ(in_a_sentence("mine.cpp:1: error: no"), "mine.cpp:1: error: no");
+  EXPECT_EQ(in_a_sentence("\x1b[31mred\n\xff"), "?[31mred??");
+  EXPECT_EQ(in_a_sentence(std::string(3'000'000, 'x')), std::string(400, 'x') + "…");
+  EXPECT_EQ(in_a_sentence(std::string(400, 'x')), std::string(400, 'x'));
+  std::string umlauts;
+  for (int i = 0; i < 2000; ++i) {
+    umlauts += "ä";
+  }
+  const std::string cut = in_a_sentence(umlauts);
+  EXPECT_EQ(cut.size(), 2 * 400 + std::string("…").size());
+}
+
+// Whoever writes a kernel has its compiler say what he likes.
+TEST_F(KernelBuild, WhatACompilerIsMadeToSayIsShownAsPlainText) {
+  const Kernel loud = kernel("#error \x1b]0;title\x07 \n");
+  const auto contestant =
+      make_host_contestant({"dual_gemm", "loud"}, loud, Device::cpu(), {THRESHER_BINARY, "serve-calls"});
+  const std::string said = contestant->compile(parse_suite(small, "small", "small.toml").problems.front()).sentence;
+  EXPECT_EQ(said, "mine.cpp does not compile: mine.cpp:1:2: error: #error ?]0;title?");
 }
 
 TEST_F(KernelBuild, WhatIsNoTextOrTooMuchIsNotIncluded) {

@@ -80,6 +80,13 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
   return end == real_folder.end();
 }
 
+std::string in_a_sentence(std::string_view said) {
+  constexpr std::size_t most_columns = 400;
+  const std::string shown = printable(said.substr(0, 4 * most_columns));  // bytes of as many characters, at most
+  const std::string_view part = first_columns(shown, most_columns);
+  return part.size() == shown.size() && said.size() <= 4 * most_columns ? shown : std::string(part) + "…";
+}
+
 const std::string& IncludedFiles::add(const fs::path& file) {
   const std::string path = fs::weakly_canonical(file).lexically_relative(fs::weakly_canonical(from_)).string();
   const auto known = std::find_if(files_.begin(), files_.end(), [&](const SourceFile& f) { return f.path == path; });

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "arena/results/build_evidence.hpp"
@@ -54,5 +55,9 @@ class IncludedFiles {
   std::vector<SourceFile> files_;
   std::size_t bytes_ = 0;
 };
+
+/// What a compiler says of a kernel, which may have it say anything, fit for a sentence: one line of a few hundred
+/// characters that are shown.
+[[nodiscard]] std::string in_a_sentence(std::string_view said);
 
 }  // namespace thresher::arena::user_kernels
