@@ -76,7 +76,8 @@ struct AttentionTensors {
   /// Optional (data null: not wanted): float32 [B,H,Sq], or [H,T] with variable length; the last dimension contiguous.
   /// The natural logarithm of the sum of exponentials of the row's visible logits.
   Tensor lse{};
-  /// Variable length only: int32 [B+1] on the plan's device, not decreasing, from 0 to the number of rows of q (k).
+  /// Variable length only: int32 [B+1] on the plan's device, not decreasing, from 0 to at most the number of rows of q
+  /// (k). Rows behind the last sequence are not read; those of o and lse stay as they were. Null data else.
   Tensor cu_seqlens_q{};
   Tensor cu_seqlens_k{};  ///< not with pages
   /// With pages: int32 [B, ceil(keys / page_size)] and int32 [B], on the plan's device. A GPU looks at them when the
@@ -155,7 +156,8 @@ Attention plan(const Device& device, const AttentionProblem& problem, const Atte
 /// Names of the strategies `device` offers, the default first.
 std::vector<std::string> attention_strategies(const Device& device);
 
-/// Throws Error(invalid_argument) unless the offsets start at 0, never decrease and end at `rows`. `argument` is named.
+/// Throws Error(invalid_argument) unless the offsets start at 0, never decrease and end at `rows` or before. `argument`
+/// is named.
 void validate_cu_seqlens(std::string_view argument, std::span<const std::int32_t> offsets, std::int64_t rows);
 
 /// The same of a problem with pages unless `seqused_k` and `block_table`, which lie in this CPU's memory, have their

@@ -7,7 +7,10 @@
  * Structs begin with struct_size, which their _init function sets to the size that it is given, sizeof of the struct,
  * while it gives every other member its default. Members are only ever added at the end: a struct of an older program
  * lacks some, which then have their defaults; one of a newer program has some that this library does not know, which
- * must be 0, or the call is refused. No member's 0 means "default" but where that is said of it.
+ * must be 0, or the call is refused. No struct has more than 4096 bytes. No member's 0 means "default" but where that is
+ * said of it. A member is used or refused: one that a call has no use for is as its _init function sets it.
+ *
+ * A process may fork and make calls in the child, unless a GPU was used before.
  *
  * Functions whose names end in _flat take numbers and pointers alone, for bindings. */
 #ifndef THRESHER_H
@@ -58,7 +61,7 @@ enum { THRESHER_CPU = 0, THRESHER_CUDA = 1 };
 
 typedef struct thresher_device {
   thresher_device_kind kind;
-  int32_t ordinal;
+  int32_t ordinal; /* 0 of the CPU */
 } thresher_device;
 
 typedef int32_t thresher_scale_layout;
@@ -579,7 +582,7 @@ typedef struct thresher_attention_problem {
   int64_t keys;           /* as queries */
   int64_t head_dim;       /* of q and k: 64, 128, 192, 256 or 576 */
   int32_t causal;         /* 0, the default, or 1 */
-  int32_t has_scale;      /* 0, the default: the scale is 1/sqrt(head_dim); 1: it is `scale` */
+  int32_t has_scale;      /* 0, the default: the scale is 1/sqrt(head_dim), and `scale` 0; 1: it is `scale` */
   float scale;
   float softcap;        /* 0, the default, for none */
   int64_t window_left;  /* keys to the left that are visible, -1, the default, for all */
@@ -618,7 +621,8 @@ typedef struct thresher_tensor {
 
 /* q and o [B,H,Sq,D], k and v [B,Hk,Sk,D]; with variable_length [T,H,D] and [Tk,Hk,D]; with pages k and v are
  * [pages,page_size,Hk,D]. lse: float32 [B,H,Sq] or [H,T], or null when it is not wanted. cu_seqlens: int32 [B+1], with
- * variable_length alone, else null, as cu_seqlens_k is with pages. block_table: int32 [B,ceil(keys/page_size)] and
+ * variable_length alone, else null, as cu_seqlens_k is with pages; rows of q behind the last sequence are not read, and
+ * theirs of o and lse stay as they were. block_table: int32 [B,ceil(keys/page_size)] and
  * seqused_k: int32 [B], with pages alone. sinks: float32 [H], with problem.sinks alone. Descales: float32 [B,Hk], with
  * an extent of 1 where sequences or heads share one, with FP8 keys, that of q with FP8 queries; null for 1. */
 typedef struct thresher_attention_tensors {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <system_error>
@@ -24,12 +25,17 @@ constexpr std::array options{"-std=c++20", "-O2", "-fPIC", "-shared", "-w"};
 constexpr std::uint64_t most_library_bytes = std::uint64_t{256} << 20;
 
 void write(const fs::path& file, std::string_view text) {
-  fs::create_directories(file.parent_path());
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (stream.fail()) {
-    throw Error(ErrorCode::io, file.string() + " cannot be written");
+  std::error_code reason;
+  fs::create_directories(file.parent_path(), reason);
+  if (!reason) {
+    errno = 0;
+    std::ofstream stream(file, std::ios::binary);
+    stream << text;
+    stream.close();
+    reason = stream.fail() ? std::error_code(errno == 0 ? EIO : errno, std::generic_category()) : std::error_code();
+  }
+  if (reason) {
+    throw Error(ErrorCode::io, file.string() + " cannot be written: " + reason.message());
   }
 }
 
@@ -90,9 +96,11 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
 /// Keeps the library under `entry`. False, with a warning, when it cannot be kept.
 bool keep(const fs::path& library, const fs::path& entry) {
   const InputFile built = read_input_file(library, most_library_bytes);
+  if (!built.bytes) {
+    return false;  // a compiler that made none: loading it says so
+  }
   const std::string problem =
-      built.bytes ? keep_file(entry.parent_path(), entry.filename().string(), host_cache_entry(*built.bytes))
-                  : built.obstacle;
+      keep_file(entry.parent_path(), entry.filename().string(), host_cache_entry(*built.bytes));
   warn_not_kept(problem);
   return problem.empty();
 }
