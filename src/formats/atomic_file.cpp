@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -53,6 +55,26 @@ class AllSignalsHeld {
 std::array<std::atomic<const char*>, 64> temporary_names{};
 static_assert(std::atomic<const char*>::is_always_lock_free, "a signal handler reads them");
 
+/// The file's own name without what leaves no room for an ending.
+std::string beside(const std::filesystem::path& file) {
+  constexpr std::size_t longest = 240;
+  return (file.parent_path() / file.filename().string().substr(0, longest)).string();
+}
+
+/// Where the system names an open file.
+std::string open_file(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+
+/// ".xxxxxx", as mkostemp makes it.
+std::string random_ending() {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  std::random_device random;
+  std::string ending = ".";
+  for (int i = 0; i < 6; ++i) {
+    ending += letters[random() % letters.size()];
+  }
+  return ending;
+}
+
 std::string folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path().string() : ".";
 }
@@ -86,11 +108,29 @@ void AtomicFile::forget() noexcept {
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(followed(target)) {
-  struct stat status {};
-  if (stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  struct stat status{};
+  if (stat(target_.c_str(), &status) != 0) {
+    if (errno == ENAMETOOLONG) {  // which a file without a name would find out last
+      fail(errno);
+    }
+  } else if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::io, fmt::format("cannot write {}: it exists and is not a regular file", target_.string()));
   }
-  temporary_ = target_.string() + ".XXXXXX";
+  make_nameless();
+  if (descriptor_ < 0) {
+    make_temporary();
+  }
+}
+
+void AtomicFile::make_nameless() noexcept {
+  descriptor_ = open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor_ >= 0 && access(open_file(descriptor_).c_str(), F_OK) != 0) {  // nothing could name it later
+    close(std::exchange(descriptor_, -1));
+  }
+}
+
+void AtomicFile::make_temporary() {
+  temporary_ = beside(target_) + ".XXXXXX";
   const AllSignalsHeld held;  // so that none ends the process between making the file and remembering it
   descriptor_ = mkostemp(temporary_.data(), O_CLOEXEC);
   if (descriptor_ < 0) {
@@ -130,18 +170,41 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
   }
 }
 
+void AtomicFile::give_name() {
+  const auto name = [this](const std::string& path) {
+    return linkat(AT_FDCWD, open_file(descriptor_).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  if (name(target_.string())) {
+    return;
+  }
+  for (int attempt = 0; errno == EEXIST && attempt < 100; ++attempt) {
+    if (const std::string path = beside(target_) + random_ending(); name(path)) {
+      temporary_ = path;
+      remember();
+      return;
+    }
+  }
+  fail(errno);
+}
+
 void AtomicFile::commit() {
   if (fchmod(descriptor_, default_mode()) != 0 || fsync(descriptor_) != 0) {
     fail(errno);
   }
+  const AllSignalsHeld held;  // so that none ends the process while the file has a name that is not the target's
+  if (temporary_.empty()) {
+    give_name();
+  }
   if (close(std::exchange(descriptor_, -1)) != 0) {
     fail(errno);
   }
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
-    fail(errno);
+  if (!temporary_.empty()) {
+    if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
+      fail(errno);
+    }
+    forget();
+    temporary_.clear();
   }
-  forget();
-  temporary_.clear();
   // The new name itself must survive a crash; a file system that cannot sync folders has nothing more to offer.
   const int folder = open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {

@@ -12,8 +12,10 @@ namespace thresher::formats {
 /// signal handler that ends the process: it calls nothing but unlink.
 void remove_temporary_files() noexcept;
 
-/// A file written beside `target` under a temporary name and renamed onto it by commit(). Without a commit, by an error
-/// or an exception, the temporary file is removed and `target` stays as it was. Every failure throws Error(io) naming
+/// A file written without a name in the folder of `target`, which commit() gives it; where the file system has none
+/// without a name, under a temporary one, which commit() renames. Without a commit, by an error or an exception,
+/// nothing is left and `target` stays as it was. So it is where the process is killed, but in a folder that needs
+/// temporary names and while commit() replaces a file: they end in six letters. Every failure throws Error(io) naming
 /// `target` and the reason.
 class AtomicFile {
  public:
@@ -29,11 +31,15 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(int error_number) const;
+  void make_nameless() noexcept;
+  void make_temporary();
+  /// Gives the file without a name a temporary one, or the target's, if no file has it.
+  void give_name();
   void remember() noexcept;
   void forget() noexcept;
 
   std::filesystem::path target_;
-  std::string temporary_;  ///< empty when there is none
+  std::string temporary_;  ///< empty when it has no name
   int descriptor_ = -1;
 };
 
