@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 
 #include "arena/predictions/calibration_file.hpp"
@@ -14,6 +15,7 @@
 #include "cli/planner_commands.hpp"
 #include "core/printable.hpp"
 #include "core/remark.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::cli {
 namespace {
@@ -29,13 +31,25 @@ void print_errors(const char* whose, const planner::PredictionError& error) {
              error.samples);
 }
 
+/// Before minutes are spent.
+std::filesystem::path output_of(const CalibrateArguments& arguments, const DeviceSpec& device) {
+  const std::filesystem::path path =
+      arguments.output.empty() ? arena::calibration_file(device.name) : std::filesystem::path(arguments.output);
+  if (path.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "no file is named for the calibration: name one with --output or THRESHER_CALIBRATION, or set HOME");
+  }
+  return path;
+}
+
 void calibrate(const CalibrateArguments& arguments) {
   const auto rig = arena::make_rig(arguments.device);
+  const DeviceSpec& device = *arena::forecaster_for(rig->machine()).device;
+  const std::filesystem::path path = output_of(arguments, device);
   const auto say = [](const std::string& what, std::size_t number, std::size_t total) {
     remark(stderr, fmt::format("{:>3} of {}  {}\n", number + 1, total, what));
   };
   const std::vector<planner::CalibrationSample> samples = arena::measure_calibration(*rig, arguments.seconds, say);
-  const DeviceSpec& device = *arena::forecaster_for(rig->machine()).device;
   const planner::Calibration fitted = planner::fit(samples, device);
   for (const planner::CalibrationSample& sample : samples) {
     fmt::print("{:>8.1f} us measured  {:>8.1f} us predicted  {}\n", sample.measured_us,
@@ -44,8 +58,6 @@ void calibrate(const CalibrateArguments& arguments) {
   print_errors("error of the built-in parameters:", planner::prediction_error(samples, device, {}));
   print_errors("of the fitted ones:", planner::prediction_error(samples, device, fitted));
   print_errors("of a fit to half, on the times it never saw:", arena::unseen_error(samples, device));
-  const std::filesystem::path path =
-      arguments.output.empty() ? arena::calibration_file(device.name) : std::filesystem::path(arguments.output);
   if (path.has_parent_path()) {
     std::filesystem::create_directories(path.parent_path());
   }

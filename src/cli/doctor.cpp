@@ -122,7 +122,8 @@ void report_places() {
   line("cache", cache.empty() ? "none: set THRESHER_CACHE or HOME" : kept_in_folder(cache));
   const std::filesystem::path ledger = arena::default_ledger();
   std::error_code error;
-  line("ledger", std::filesystem::exists(ledger, error) ? kept_in(ledger) : kept_in(ledger) + ", not there yet");
+  line("ledger", ledger.empty()                           ? "none: set THRESHER_LEDGER or HOME"
+                 : std::filesystem::exists(ledger, error) ? kept_in(ledger) : kept_in(ledger) + ", not there yet");
 }
 
 void doctor() {

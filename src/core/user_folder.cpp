@@ -5,12 +5,12 @@
 namespace thresher {
 
 std::filesystem::path state_folder() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::filesystem::path folder = state != nullptr && *state != '\0' ? std::filesystem::path(state)
-                                       : home != nullptr                  ? std::filesystem::path(home) / ".local/state"
-                                                                          : std::filesystem::path(".");
-  return folder / "thresher";
+  if (const char* const state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state != '\0') {
+    return std::filesystem::path(state) / "thresher";
+  }
+  const char* const home = std::getenv("HOME");
+  return home != nullptr && *home != '\0' ? std::filesystem::path(home) / ".local/state/thresher"
+                                          : std::filesystem::path();
 }
 
 }  // namespace thresher

@@ -4,7 +4,8 @@
 
 namespace thresher {
 
-/// thresher in $XDG_STATE_HOME, else in ~/.local/state, else in the working folder. It need not exist.
+/// thresher in $XDG_STATE_HOME, else in ~/.local/state; empty where neither XDG_STATE_HOME nor HOME is set. It need not
+/// exist.
 [[nodiscard]] std::filesystem::path state_folder();
 
 }  // namespace thresher

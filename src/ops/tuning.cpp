@@ -86,7 +86,11 @@ void Tuning::forget(const std::string& device, const DualGemmProblem& problem) {
 
 std::filesystem::path tuning_file() {
   const char* chosen = std::getenv("THRESHER_TUNING");
-  return chosen != nullptr && *chosen != '\0' ? std::filesystem::path(chosen) : state_folder() / "tuning.tsv";
+  if (chosen != nullptr && *chosen != '\0') {
+    return chosen;
+  }
+  const std::filesystem::path folder = state_folder();
+  return folder.empty() ? folder : folder / "tuning.tsv";
 }
 
 Tuning read_tuning(const std::filesystem::path& file) {

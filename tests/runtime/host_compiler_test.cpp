@@ -88,8 +88,9 @@ TEST_F(HostCompilerTest, RefusalNamesTheFirstComplaint) {
 }
 
 TEST_F(HostCompilerTest, AFileThatCannotBeWrittenIsNamedWithItsReason) {
+  const std::string name(300, 'x');
   HostProgram program = answering("7");
-  program.headers.push_back({std::string(300, 'x'), ""});
+  program.headers.push_back({name, ""});
   try {
     static_cast<void>(load_host_program(program, cache_.path()));
     ADD_FAILURE() << "written";
