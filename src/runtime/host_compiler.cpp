@@ -96,9 +96,11 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
 /// Keeps the library under `entry`. False, with a warning, when it cannot be kept.
 bool keep(const fs::path& library, const fs::path& entry) {
   const InputFile built = read_input_file(library, most_library_bytes);
+  if (!built.bytes) {
+    return false;  // a compiler that made none: loading it says so
+  }
   const std::string problem =
-      built.bytes ? keep_file(entry.parent_path(), entry.filename().string(), host_cache_entry(*built.bytes))
-                  : built.obstacle;
+      keep_file(entry.parent_path(), entry.filename().string(), host_cache_entry(*built.bytes));
   warn_not_kept(problem);
   return problem.empty();
 }
