@@ -149,6 +149,9 @@ void run_gated_mlp(const LayerArguments& arguments) {
   fmt::print("layer {} of {}: {}\n", arguments.layer, printable(model.title()), weights.found(described(chosen)));
   fmt::print("out [{}, {}] {}, {}, strategies {} on {}, written to {}\n", x.rows(), x.k(), name(arguments.out_type),
              name(chosen.activation.kind), made.strategies, device.name(), printable(arguments.out));
+  if (!names.has_experts && (in.has("topk_ids") || in.has("topk_weights"))) {
+    fmt::print("topk_ids and topk_weights of {} are not used: the layer is dense\n", printable(in.title()));
+  }
 }
 
 }  // namespace

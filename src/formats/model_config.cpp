@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -140,16 +141,33 @@ constexpr std::array names_of_activations{
     Named{"swigluoai_uninterleave", ActivationKind::swiglu_clamped},
 };
 
+std::optional<ActivationKind> kind_named(std::string_view name) {
+  const auto* const known = std::find_if(names_of_activations.begin(), names_of_activations.end(),
+                                         [&](const Named& one) { return one.name == name; });
+  return known == names_of_activations.end() ? std::nullopt : std::optional(known->kind);
+}
+
 /// Where several are given, the first one counts: of Gemma's hidden_act nothing is read where hidden_activation is.
 constexpr std::array activation_keys{"hidden_activation", "hidden_act", "mlp_hidden_act", "activation_function"};
 constexpr const char* hidden_act = "hidden_act";
 
-/// Which part of the file speaks of names that begin so.
+/// Parts of the file that speak of text.
 constexpr std::array text_sections{"text_config", "language_config", "llm_config"};
 
-bool is_of_images(std::string_view prefix) {
-  return prefix.find("vision") != std::string_view::npos || prefix.find("visual") != std::string_view::npos;
+bool contains_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
+
+/// Keys that may name an activation of experts or of dense layers, though not in any way that is known:
+/// "moe_activation", "ffn_act_fn". Routers and shared experts have their own.
+bool may_name_activation(std::string_view key, bool of_experts) {
+  const bool is_of_experts = contains_one_of(key, {"moe", "expert"});
+  return (is_of_experts ? of_experts : contains_one_of(key, {"mlp", "ffn", "feed_forward"})) &&
+         contains_one_of(key, {"_act", "activation"}) && !contains_one_of(key, {"router", "gate", "score", "shared"});
+}
+
+bool is_of_images(std::string_view prefix) { return contains_one_of(prefix, {"vision", "visual"}); }
 
 bool is_of_sound(std::string_view prefix) { return prefix.find("audio") != std::string_view::npos; }
 
@@ -249,6 +267,7 @@ class ActivationReader {
     refuse_lists();
     Activation activation;
     activation.kind = kind();
+    refuse_other_names(activation.kind);
     if (is_gpt_oss(activation.kind)) {
       activation.kind = ActivationKind::swiglu_clamped;
       read_constants(activation);
@@ -310,20 +329,32 @@ class ActivationReader {
       if (!text || (kind && key == std::string_view(hidden_act))) {
         continue;
       }
-      const auto* const known = std::find_if(names_of_activations.begin(), names_of_activations.end(),
-                                             [&](const Named& one) { return one.name == text; });
-      if (known == names_of_activations.end()) {
+      const std::optional<ActivationKind> named = kind_named(*text);
+      if (!named) {
         section_.refuse(key, *text, "'silu', 'gelu_pytorch_tanh' or 'swigluoai', or --activation");
       }
-      if (kind && *kind != known->kind) {
+      if (kind && kind != named) {
         section_.refuse(key, *text, fmt::format("what {} says, or --activation", used_.front()));
       }
       if (!kind) {
-        kind = known->kind;
+        kind = named;
         used_.emplace_back(key);
       }
     }
     return kind.value_or(ActivationKind::silu);
+  }
+
+  /// Under a key that is not known, a name that says the same is none too many.
+  void refuse_other_names(ActivationKind kind) const {
+    for (const json* const part : section_.parts) {
+      for (const auto& [key, value] : part->items()) {
+        const bool is_known = std::find(activation_keys.begin(), activation_keys.end(), key) != activation_keys.end();
+        if (!is_known && value.is_string() && may_name_activation(key, layer_.has_experts) &&
+            kind_named(value.template get<std::string>()) != kind) {
+          section_.refuse(quoted_name(key), value, fmt::format("{}, or --activation", name(kind)));
+        }
+      }
+    }
   }
 
   /// Limits of each layer, which clamp what silu makes and not what it is given (Step 3.5), and sparse activations.
@@ -429,6 +460,12 @@ void ModelConfig::refuse_what_is_not_computed(const FeedForwardNames& layer) con
                           });
     if (!are_ones) {
       section.refuse("mlp_multipliers", *factors, "none but 1: nothing is multiplied here");
+    }
+  }
+  if (const json* const quantization = section.find("quantization_config");
+      quantization != nullptr && quantization->is_object() && quantization->contains("transform_config")) {
+    if (const json& transforms = (*quantization)["transform_config"]; !transforms.empty()) {
+      section.refuse("quantization_config.transform_config", transforms, "none: nothing is rotated here");
     }
   }
   if (!layer.has_experts) {

@@ -68,25 +68,29 @@ TEST_F(LayerConfig, SiluWithoutAConfiguration) {
 
 TEST_F(LayerConfig, TheActivationHasManyNames) {
   save();
-  for (const auto& [config, gated, source] :
-       {std::tuple{R"({"hidden_act": "silu"})", plain, "silu (config.json: hidden_act)"},
-        {R"({"hidden_act": "swish"})", plain, "silu (config.json: hidden_act)"},
-        {R"({"hidden_act": "gelu_pytorch_tanh"})", gelu, "gelu_tanh (config.json: hidden_act)"},
-        {R"({"hidden_act": "gelu", "hidden_activation": "gelu_pytorch_tanh"})", gelu,
-         "gelu_tanh (config.json: hidden_activation)"},
-        {R"({"hidden_act": "silu", "hidden_activation": null})", plain, "silu (config.json: hidden_act)"},
-        {R"({"mlp_hidden_act": "gelu_new"})", gelu, "gelu_tanh (config.json: mlp_hidden_act)"},
-        {R"({"activation_function": "gelu_fast"})", gelu, "gelu_tanh (config.json: activation_function)"},
-        {R"({"hidden_act": "silu", "text_config": {"hidden_activation": "gelu_pytorch_tanh"}})", gelu,
-         "gelu_tanh (config.json: hidden_activation)"},
-        {R"({"hidden_activation": "gelu_new", "text_config": {"hidden_act": "silu"}})", plain,
-         "silu (config.json: hidden_act)"},
-        {R"({"hidden_act": "gelu_new", "vision_config": {"hidden_act": "relu"}, "audio_config": 3})", gelu,
-         "gelu_tanh (config.json: hidden_act)"},
-        {R"({"hidden_act": "silu", "time_step_limit": [0.0, Infinity], "a": "\"NaN", "b": [NaN, -Infinity]})", plain,
-         "silu (config.json: hidden_act)"},
-        {R"({"hidden_act": "silu", "swiglu_limits_shared": [0.0, 7.0], "swiglu_limit": 0})", plain,
-         "silu (config.json: hidden_act)"}}) {
+  for (
+      const auto& [config, gated, source] :
+      {std::tuple{R"({"hidden_act": "silu"})", plain, "silu (config.json: hidden_act)"},
+       {R"({"hidden_act": "swish"})", plain, "silu (config.json: hidden_act)"},
+       {R"({"hidden_act": "gelu_pytorch_tanh"})", gelu, "gelu_tanh (config.json: hidden_act)"},
+       {R"({"hidden_act": "gelu", "hidden_activation": "gelu_pytorch_tanh"})", gelu,
+        "gelu_tanh (config.json: hidden_activation)"},
+       {R"({"hidden_act": "silu", "hidden_activation": null})", plain, "silu (config.json: hidden_act)"},
+       {R"({"mlp_hidden_act": "gelu_new"})", gelu, "gelu_tanh (config.json: mlp_hidden_act)"},
+       {R"({"activation_function": "gelu_fast"})", gelu, "gelu_tanh (config.json: activation_function)"},
+       {R"({"hidden_act": "silu", "text_config": {"hidden_activation": "gelu_pytorch_tanh"}})", gelu,
+        "gelu_tanh (config.json: hidden_activation)"},
+       {R"({"hidden_activation": "gelu_new", "text_config": {"hidden_act": "silu"}})", plain,
+        "silu (config.json: hidden_act)"},
+       {R"({"hidden_act": "gelu_new", "vision_config": {"hidden_act": "relu"}, "audio_config": 3})", gelu,
+        "gelu_tanh (config.json: hidden_act)"},
+       {R"({"hidden_act": "silu", "time_step_limit": [0.0, Infinity], "a": "\"NaN", "b": [NaN, -Infinity]})", plain,
+        "silu (config.json: hidden_act)"},
+       {R"({"hidden_act": "silu", "moe_router_activation": "sigmoid", "moe_activation": "relu2", "mlp_activation": "swish",
+             "activation_dropout": 0.1, "mamba_hidden_act": "relu", "quantization_config": {"transform_config": {}}})",
+        plain, "silu (config.json: hidden_act)"},
+       {R"({"hidden_act": "silu", "swiglu_limits_shared": [0.0, 7.0], "swiglu_limit": 0})", plain,
+        "silu (config.json: hidden_act)"}}) {
     configure(config);
     expect(gated, source);
   }
@@ -218,12 +222,17 @@ TEST_F(LayerConfig, WhatIsNotComputedIsRefused) {
   expect_refused(R"({"hidden_act": "silu", "activation_sparsity_pattern": [0.95, 0]})",
                  "activation_sparsity_pattern[0] is 0.95");
   expect_refused(R"({"hidden_act": "silu", "swiglu_beta": 1})", "'swiglu_beta' is 1, expected none: what it does");
+  expect_refused(R"({"hidden_act": "silu", "ffn_act_fn": "gelu_new"})",
+                 "'ffn_act_fn' is 'gelu_new', expected silu, or --activation");
+  expect_refused(R"({"hidden_act": "silu", "quantization_config": {"transform_config": {"config_groups": {}}}})",
+                 "quantization_config.transform_config is an object, expected none: nothing is rotated here");
   expect_refused(R"({"model_type": "gpt_oss", "hidden_act": "gelu_new"})", "hidden_act is 'gelu_new', expected 'silu'");
   expect_refused(R"({"hidden_act": "silu", "mlp_bias": true})",
                  "mlp_bias is true, expected false: no bias is added here");
   expect_refused(R"({"hidden_act": "silu", "mlp_multipliers": [0.5, 1]})",
                  "mlp_multipliers is a list, expected none but 1");
   save_experts();
+  expect_refused(R"({"hidden_act": "silu", "moe_activation": "relu2"})", "'moe_activation' is 'relu2', expected silu");
   expect_refused(R"({"hidden_act": "silu", "swiglu_limits": [7]})", "swiglu_limits[0] is 7");
   expect_refused(R"({"apply_router_weight_on_input": true})", "apply_router_weight_on_input is true, expected false");
   expect_refused(R"({"text_config": {"model_type": "llama4_text"}})", "model_type is 'llama4_text', expected another");

@@ -111,6 +111,7 @@ TEST_F(LayerNames, DenseLayers) {
   phi.add_bf16("model.layers.0.mlp.down_proj", experts_[0].down);
   save(phi);
   expect_dense("model.layers.0.mlp, dense, gate and up [16, 32] bf16");
+  expect_dense("\ntopk_ids and topk_weights of x.safetensors are not used: the layer is dense\n");
 }
 
 TEST_F(LayerNames, ExpertsOfDeepSeekV4) {
