@@ -26,7 +26,7 @@ class CalledOneByOne : public ::testing::Test {
  protected:
   void begin(const std::string& body, std::shared_ptr<MatchTime> time = nullptr) {
     std::ofstream(folder_.path() / "mine.cpp")
-        << "#include <string.h>\n#include \"thresher/own_kernel.h\"\nextern \"C\" void mine(const "
+        << "#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n#include \"thresher/own_kernel.h\"\nextern \"C\" void mine(const "
            "thresher_own_dual_gemm* call) {\n"
         << body << "\n}\n";
     const auto built = runtime::run_process(
@@ -38,6 +38,7 @@ class CalledOneByOne : public ::testing::Test {
     options.readable = folder_.path();
     options.match_time = std::move(time);
     options.is_contestants = true;
+    options.most_memory_bytes = most_memory_bytes_;
     process_ = std::make_unique<KernelProcess>(
         options, Writer(Ask::load_library).put((folder_.path() / "mine.so").string()).put(std::string("mine")));
     memory_ = std::make_unique<SharedMemory>(*process_);
@@ -76,6 +77,7 @@ class CalledOneByOne : public ::testing::Test {
     }
   }
 
+  std::uint64_t most_memory_bytes_ = 0;
   runtime::TemporaryFolder folder_;
   std::unique_ptr<KernelProcess> process_;
   std::unique_ptr<SharedMemory> memory_;
@@ -179,6 +181,31 @@ TEST_F(CalledOneByOne, NothingIsAskedWhenTheMatchIsOver) {
   time->begin(10);
   EXPECT_GT(call({1, 1, sets}), 0) << "the process is there for the next match";
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/// Memory that cannot be written counts as nobody's data, though it was written before.
+constexpr const char* hoards = R"(
+  for (int piece = 0; piece < 16; ++piece) {
+    const size_t much = size_t{32} << 20;
+    void* const memory = mmap(nullptr, much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) break;
+    memset(memory, 1, much);
+    mprotect(memory, much, PROT_READ);
+  })";
+
+TEST_F(CalledOneByOne, MemoryThatNoLimitCountsIsSeen) {
+  most_memory_bytes_ = std::uint64_t{256} << 20;
+  begin(std::string(hoards) + "\n  for (;;) pause();");
+  try {
+    (void)call({1, 0, sets});
+    FAIL() << "it may take as much as it likes";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("of the 256 MiB that it may, and was ended"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(process_->pid(), -1);
+}
+#endif
 
 // Calls of a long batch come to the same sets again, and what they write there is no afterthought.
 TEST_F(CalledOneByOne, ASetThatIsCalledAgainMayChange) {

@@ -13,6 +13,8 @@
 #include <optional>
 #include <random>
 
+#include "arena/user_kernels/line/kernel_confinement.hpp"
+#include "arena/user_kernels/process/process_use.hpp"
 #include "runtime/told_environment.hpp"
 #include "thresher/error.hpp"
 
@@ -28,6 +30,13 @@ constexpr double idle_allowance_us = 100;
 constexpr double call_growth = 20;
 /// For a process that is just ending, before it is taken for one that does not answer.
 constexpr double grace_s = 0.02;
+/// Between two looks at what a process uses.
+constexpr std::chrono::milliseconds between_looks{100};
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_instrumented = true;  // whose memory has no limit
+#else
+constexpr bool is_instrumented = false;
+#endif
 /// Bytes of a call's outputs that are looked at when its sign comes, and again when the process sleeps: of each call,
 /// and of the last.
 constexpr std::size_t looks_at_each = 8;
@@ -130,6 +139,10 @@ class KernelProcess::Waiting {
 
 KernelProcess::KernelProcess(ProcessOptions options, const Writer& load, int descriptor)
     : options_(std::move(options)), random_(secret_seed()) {
+  if (options_.most_memory_bytes == 0) {
+    const std::uint64_t limit = confinement_of_kernels({}).limits.data_bytes;
+    options_.most_memory_bytes = limit + limit / 16;
+  }
   start();
   hold();
   (void)exchange(load, options_.call_limit_s + 5, descriptor);
@@ -189,6 +202,23 @@ void KernelProcess::start() {
   (void)exchange(Writer(Ask::hello), options_.own_work_limit_s, -1);
 }
 
+std::string KernelProcess::excess() {
+  const Watch::time_point now = Watch::now();
+  if (is_instrumented || !tree_ || now - looked_at_ < between_looks) {
+    return "";
+  }
+  looked_at_ = now;
+  constexpr std::uint64_t most_threads = 4096;
+  const ProcessUse use = use_of(tree_->pid()).value_or(ProcessUse{});
+  if (use.memory_bytes > options_.most_memory_bytes) {
+    return fmt::format("{} took {} MiB of memory, of the {} MiB that it may, and was ended", options_.whose,
+                       use.memory_bytes >> 20, options_.most_memory_bytes >> 20);
+  }
+  return use.threads > most_threads ? fmt::format("{} started {} threads, of the {} that it may, and was ended",
+                                                  options_.whose, use.threads, most_threads)
+                                    : "";
+}
+
 void KernelProcess::check() const {
   if (options_.match_time) {
     options_.match_time->check();
@@ -236,11 +266,16 @@ Reader KernelProcess::next_answer(std::uint32_t number, double limit_s, const st
     if (received.what != Received::What::nothing_yet) {
       break;
     }
+    const std::string too_much = excess();
+    if (!too_much.empty()) {
+      fail(too_much);
+    }
     const double left_s = most_s - seconds_since(start);
+    const double until_next_look_s = std::min(left_s, std::chrono::duration<double>(between_looks).count());
     std::array<pollfd, 2> waited{pollfd{line_.get(), POLLIN, 0}, pollfd{tree_->ended_descriptor(), POLLIN, 0}};
     const int ready =
-        left_s > 0 ? ::poll(waited.data(), waited.size(), static_cast<int>(std::min(left_s * 1e3 + 1, 1e9))) : 0;
-    if (ready == 0) {
+        left_s > 0 ? ::poll(waited.data(), waited.size(), static_cast<int>(until_next_look_s * 1e3 + 1)) : 0;
+    if (ready == 0 && left_s <= 0) {
       waiting.reset();
       fail(why.empty() ? fmt::format("{} did not answer for {:g} s and was ended", options_.whose, limit_s) : why);
     }
@@ -302,15 +337,17 @@ std::string KernelProcess::took_too_long() const {
 void KernelProcess::await_done(bool looks, double limit_s, const std::string& why) {
   const Watch::time_point start = Watch::now();
   bool has_ended = false;
+  std::string too_much;
   auto waiting = std::make_optional<Waiting>(*this);
   const bool done = await((*doorbell_)->done, rings_, looks, [&] {
     pollfd ended{tree_->ended_descriptor(), POLLIN, 0};
     has_ended = ::poll(&ended, 1, 0) > 0;
-    return has_ended || seconds_since(start) > limit_s || is_match_over();
+    too_much = excess();
+    return has_ended || seconds_since(start) > limit_s || is_match_over() || !too_much.empty();
   });
   waiting.reset();
   if (!done) {
-    fail(has_ended ? options_.whose + " ended" : why);
+    fail(has_ended ? options_.whose + " ended" : too_much.empty() ? why : too_much);
   }
 }
 
@@ -335,6 +372,9 @@ void KernelProcess::make_call(std::size_t set, bool looks, double limit_s, const
 
 double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Sets& sets) {
   check();
+  if (const std::string too_much = excess(); !too_much.empty()) {
+    fail(too_much);
+  }
   if (!later_.empty()) {
     const Awake awake(*this);
     ask_what_is_late();

@@ -3,6 +3,7 @@
 /// it works on, is awake only while it is asked something, and is believed nothing: it is watched by this process's
 /// clock, and its outputs are looked at here.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -36,6 +37,8 @@ struct ProcessOptions {
   std::shared_ptr<runtime::ProcessTemplate> original{};
   std::shared_ptr<MatchTime> match_time{};  ///< which it does not outlast; null: nobody limits it
   bool is_contestants = false;              ///< what is waited for is the contestant's share of that time
+  /// That it may use, whatever its own limit counts; 0: a little more than that limit.
+  std::uint64_t most_memory_bytes = 0;
 };
 
 /// A file descriptor that is closed with it.
@@ -125,6 +128,8 @@ class KernelProcess {
   [[nodiscard]] std::string took_too_long() const;
   void ask_what_is_late();
   void await_done(bool looks, double limit_s, const std::string& why);
+  /// What it uses too much of, in a sentence; now and then, since looking takes time.
+  [[nodiscard]] std::string excess();
   [[nodiscard]] bool is_match_over() const { return options_.match_time && options_.match_time->is_over(); }
   [[nodiscard]] double processor_us() const;
 
@@ -139,6 +144,7 @@ class KernelProcess {
   std::uint32_t questions_ = 0;
   std::uint32_t last_number_ = 0;
   double slowest_call_s_ = 0;
+  std::chrono::steady_clock::time_point looked_at_{};
   Random random_;
 };
 
