@@ -233,6 +233,8 @@ TEST(ValidateRun, ChecksStridesAlignmentAndWorkspace) {
             "a has 3 rows, expected 0 to 2, which the plan was made for");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.c.strides[0] = 3; }),
             "c has row stride 3, which is less than its row length 4");
+  EXPECT_EQ(run_refusal([](Arguments& x) { x.c.strides[0] = std::int64_t{1} << 62; }),
+            "c has stride 4611686018427387904 along dimension 0, expected at most 72057594037927936 with an extent of 2");
   EXPECT_NE(run_refusal([](Arguments& x) {
               x.a.data = x.a_data + 1;
             }).find("expected an address that is a multiple of 16 bytes"),
