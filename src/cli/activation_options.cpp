@@ -87,11 +87,7 @@ void say_what_config_chose(const formats::SourcedActivation& chosen) {
 
 std::string described(const formats::SourcedActivation& chosen) {
   const Activation& activation = chosen.activation;
-  const std::string constants =
-      activation.kind == ActivationKind::swiglu_clamped
-          ? fmt::format(", alpha {}, limit {}, up offset {}", activation.alpha, activation.limit, activation.up_offset)
-          : "";
-  return fmt::format("{}{} ({})", name(activation.kind), constants, chosen.source);
+  return fmt::format("{}{} ({})", name(activation.kind), constants_text(activation), chosen.source);
 }
 
 }  // namespace thresher::cli

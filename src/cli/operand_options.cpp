@@ -35,6 +35,13 @@ void add_out_type(CLI::App& command, Format& out_type) {
       ->option_text("fp16|bf16|fp32|nvfp4|fp8_tensor|fp8_row|fp8_block");
 }
 
+std::string constants_text(const Activation& activation) {
+  return activation.kind == ActivationKind::swiglu_clamped
+             ? fmt::format(", alpha {}, limit {}, up offset {}", activation.alpha, activation.limit,
+                           activation.up_offset)
+             : "";
+}
+
 void OperandOptions::add_to(CLI::App& command) {
   add_device(command, device);
   command.add_option("--numerics", numerics, "fast, on a Hopper GPU: NVFP4 rounded to e4m3, sums of FP8 not promoted")

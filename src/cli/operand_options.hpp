@@ -23,6 +23,9 @@ ActivationParameters add_activation(CLI::App& command, Activation& activation);
 void check_parameters(const ActivationParameters& parameters, const Activation& activation);
 void add_out_type(CLI::App& command, Format& out_type);
 
+/// ", alpha 1.702, limit 7, up offset 1" of an activation that has constants.
+[[nodiscard]] std::string constants_text(const Activation& activation);
+
 struct OperandOptions {
   std::string device = "best";
   Numerics numerics = Numerics::exact;

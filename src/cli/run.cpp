@@ -67,9 +67,9 @@ void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& 
   const Workspace workspace(device, gemm.workspace_bytes());
   gemm.run({}, a_there.tensor(), c.tensor(), workspace.data());
   c.write();
-  fmt::print("c [{}, {}] {} = {}(a·b1ᵀ) ∘ (a·b2ᵀ), strategy {} on {}, written to {}\n", problem.m, problem.n,
-             name(problem.out), name(problem.activation.kind), gemm.strategy(), device.name(),
-             printable(options.output.out));
+  fmt::print("c [{}, {}] {} = {}(a·b1ᵀ) ∘ (a·b2ᵀ){}, strategy {} on {}, written to {}\n", problem.m, problem.n,
+             name(problem.out), name(problem.activation.kind), constants_text(problem.activation), gemm.strategy(),
+             device.name(), printable(options.output.out));
 }
 
 void run_packed(const formats::Operand& a, const Device& device, const RunOptions& options) {

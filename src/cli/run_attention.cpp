@@ -1,5 +1,6 @@
 // thresher run attention: reads q, k, v from one safetensors file, writes o and lse to another.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -269,8 +270,8 @@ void run_attention(const Arguments& arguments) {
       {"lse", formats::Dtype::f32, lse_shape, lse_bytes}};
   formats::write_safetensors(arguments.out, outputs, {});
   warn_of_overflow("o", problem.format, o_bytes);
-  fmt::print("attention {} on {}: o and lse are in {}\n", attention.strategy(), device.name(),
-             printable(arguments.out));
+  fmt::print("attention {} on {}, scale {}: o [{}] {} and lse are in {}\n", attention.strategy(), device.name(),
+             effective_scale(problem), fmt::join(o_shape, ", "), name(problem.format), printable(arguments.out));
 }
 
 }  // namespace

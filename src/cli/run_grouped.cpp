@@ -206,6 +206,14 @@ GroupedProblem problem_of(const RowTensors& rows, const Weights& weights, const 
           .row_weights = rows.row_weights != nullptr};
 }
 
+/// "silu(a·b1ᵀ) ∘ (a·b2ᵀ) with biases, times row_weights": what was found and used, too.
+std::string computed(const GroupedProblem& problem) {
+  return fmt::format(
+      "{}{}{}{}", problem.activation ? fmt::format("{}(a·b1ᵀ) ∘ (a·b2ᵀ)", name(problem.activation->kind)) : "a·bᵀ",
+      problem.bias ? (problem.activation ? " with biases" : " with a bias") : "",
+      problem.row_weights ? ", times row_weights" : "", problem.activation ? constants_text(*problem.activation) : "");
+}
+
 void run_grouped(const GroupedArguments& arguments) {
   arguments.output.check();
   leave_no_temporary_files();
@@ -245,9 +253,8 @@ void run_grouped(const GroupedArguments& arguments) {
 
   c.write();
   fmt::print("c [{}] {} of {} experts, {}, {}, strategy {} on {}, written to {}\n", fmt::join(shape, ", "),
-             name(problem.out), problem.experts, rows_in(problem.layout),
-             problem.activation ? fmt::format("{}(a·b1ᵀ) ∘ (a·b2ᵀ)", name(problem.activation->kind)) : "a·bᵀ",
-             gemm.strategy(), device.name(), printable(arguments.output.out));
+             name(problem.out), problem.experts, rows_in(problem.layout), computed(problem), gemm.strategy(),
+             device.name(), printable(arguments.output.out));
   if (chosen) {
     say_what_config_chose(*chosen);
   }
