@@ -58,6 +58,17 @@ std::vector<std::string> unjudged_terms(const std::vector<GateResult>& gates, co
   return terms;
 }
 
+/// Honest, but less than a kernel that takes any shape.
+std::string refused_shapes(const std::vector<GateResult>& gates) {
+  const GateResult* const honest = find_gate(gates, GateKind::honest);
+  const auto* const evidence = honest == nullptr ? nullptr : std::get_if<HonestEvidence>(&honest->evidence);
+  const bool refuses = evidence != nullptr &&
+                       std::any_of(evidence->probes.begin(), evidence->probes.end(), [](const ProbeResult& probe) {
+                         return probe.not_judged.starts_with(refuses_another_shape);
+                       });
+  return refuses ? "; it refuses 1 of 1 shapes that the suite does not list" : "";
+}
+
 std::string fall_back_advice(const std::vector<ModeSpeedup>& modes, const Acceptance& accept,
                              const std::string& baseline) {
   const auto falls = [&](const ModeSpeedup& mode) { return mode.geomean.value < accept.fall_back_below.value_or(0); };
@@ -98,7 +109,7 @@ Decision reach_verdict(const std::vector<ModeSpeedup>& modes, const std::vector<
   }
   const GateCount count = count_gates(gates);  // and this one
   return {Verdict::accepted,
-          fmt::format("{} of {} gates judged; {}{}", count.judged + 1, count.all + 1, over,
+          fmt::format("{} of {} gates judged; {}{}{}", count.judged + 1, count.all + 1, over, refused_shapes(gates),
                       open.empty() ? "" : fmt::format("; not judged here: {}", fmt::join(open, ", ")))};
 }
 

@@ -443,7 +443,7 @@ Answer a_shape_nobody_listed(const Bench& bench) {
     return finding.correct ? Answer{} : wrong("right only for listed shapes", session.inputs(0), outputs, finding);
   } catch (const Error& error) {
     // Refusing a shape in words is no cheat.
-    return {std::nullopt, fmt::format("it refuses the neighbouring shape: {}", error.what())};
+    return {std::nullopt, fmt::format("{}{}", refuses_another_shape, error.what())};
   }
 }
 

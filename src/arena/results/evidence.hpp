@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -66,6 +67,9 @@ struct Accusation {
   std::string cheat;     ///< in a few words, "answers from a cache keyed by pointer"
   std::string sentence;  ///< what was done, and what came out
 };
+
+/// How an experiment begins that could not be made since the kernel refuses a shape that no suite lists.
+inline constexpr std::string_view refuses_another_shape = "it refuses the neighbouring shape: ";
 
 /// One experiment by name.
 struct ProbeResult {

@@ -34,6 +34,18 @@ TEST(Verdict, WithoutTermsASpeedUpBeyondTheNoiseIsAccepted) {
       "audited");
 }
 
+TEST(Verdict, SaysOfWhomItAcceptsThatItRefusesOtherShapes) {
+  std::vector<GateResult> with_honest = gates;
+  HonestEvidence evidence{"7x72x64", 1, {{"a shape nobody listed", std::nullopt, "the neighbouring shape is not feasible"}}};
+  with_honest.push_back({GateKind::honest, Outcome::passed, "", evidence});
+  EXPECT_EQ(reach_verdict({speedup(1.2)}, with_honest, nullptr, "base").sentence.find("refuses"), std::string::npos);
+  evidence.probes.front().not_judged = std::string(refuses_another_shape) + "not mine";
+  with_honest.back().evidence = evidence;
+  EXPECT_NE(reach_verdict({speedup(1.2)}, with_honest, nullptr, "base")
+                .sentence.find("; it refuses 1 of 1 shapes that the suite does not list"),
+            std::string::npos);
+}
+
 TEST(Verdict, EveryDecidingModeMustAgree) {
   EXPECT_EQ(word({speedup(1.2), speedup(1.0, TimingMode::cold_sustained)}), "within noise");
   EXPECT_EQ(word({speedup(1.2), speedup(0.9, TimingMode::cold_sustained)}), "rejected");
