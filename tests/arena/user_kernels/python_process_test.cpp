@@ -149,6 +149,43 @@ TEST_F(PythonProcess, ReachesNoOtherProcess) {
   EXPECT_EQ(said_by(files.process_for_gpu(), files.load()), only_itself);
 }
 
+// What it reads of the host it could tell in the sentence with which it fails.
+TEST_F(PythonProcess, IsToldOfTheHostWhatAListNames) {
+  ::setenv("HOST_SECRET", "told to nobody", 1);
+  ::setenv("OMP_NUM_THREADS", "1", 0);
+  const Kernel kernel = kernel_of(
+      "import os\n"
+      "told = ('CUDA_DEVICE_ORDER', 'CUDA_HOME', 'CUDA_PATH', 'CUDA_VISIBLE_DEVICES', 'HOME', 'LANG', 'LD_LIBRARY_PATH', "
+      "'PATH', 'THRESHER_LIBRARY_PATH', 'TZ', 'ASAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')\n"
+      "own = [e.partition(b'=')[0].decode() for e in open('/proc/self/environ', 'rb').read().split(b'\\0') if e]\n"
+      "more = [n for n in {*os.environ, *own} if n not in told and not n.startswith(('LC_', 'OMP_'))]\n"
+      "raise RuntimeError([more, 'OMP_NUM_THREADS' in os.environ, os.getcwd() == os.path.dirname(__file__)])");
+  const PythonFiles files(kernel);
+  const std::string said = said_by(files.process(), files.load());
+  ::unsetenv("HOST_SECRET");
+  EXPECT_EQ(said, "RuntimeError: [[], True, True] (line 5)");
+}
+
+TEST_F(PythonProcess, TakesNoMemoryThatItsLimitDoesNotCount) {
+  const Kernel kernel = kernel_of(
+      "import mmap, os, resource\n"
+      "def goes(attempt, *arguments):\n"
+      "    try:\n"
+      "        attempt(*arguments)\n"
+      "    except (OSError, ValueError):\n"
+      "        return False\n"
+      "    return True\n"
+      "grows_down, much = 0x100, 1 << 20\n"
+      "raise RuntimeError([goes(mmap.mmap, -1, much, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS),\n"
+      "    goes(mmap.mmap, -1, much, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | grows_down),\n"
+      "    goes(mmap.mmap, -1, much, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS), goes(os.memfd_create, 'memory'),\n"
+      "    goes(resource.setrlimit, resource.RLIMIT_STACK, (1 << 30, 1 << 30)),\n"
+      "    goes(os.open, '/dev/shm', os.O_RDWR | os.O_TMPFILE)])");
+  const PythonFiles files(kernel);
+  const std::string said = said_by(files.process(), files.load());
+  EXPECT_TRUE(said.starts_with("RuntimeError: [True, False, False, False, False, False]")) << said;
+}
+
 TEST_F(PythonProcess, StartsNoProgram) {
   const Kernel kernel = kernel_of("import os\nos.execv('/bin/true', ['true'])");
   const PythonFiles files(kernel);
