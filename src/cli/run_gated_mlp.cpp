@@ -15,6 +15,7 @@
 #include "cli/layer_weights.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
+#include "cli/run_output.hpp"
 #include "cli/weight_options.hpp"
 #include "core/printable.hpp"
 #include "formats/operands.hpp"
@@ -146,6 +147,7 @@ void run_gated_mlp(const LayerArguments& arguments) {
                             : run_dense(weights, x_there.tensor(), chosen.activation, device, arguments);
   const formats::TensorToWrite result{"out", formats::stored_type(arguments.out_type), {x.rows(), x.k()}, made.out};
   formats::write_safetensors(arguments.out, {&result, 1});
+  warn_of_overflow("out", arguments.out_type, made.out);
   fmt::print("layer {} of {}: {}\n", arguments.layer, printable(model.title()), weights.found(described(chosen)));
   fmt::print("out [{}, {}] {}, {}, strategies {} on {}, written to {}\n", x.rows(), x.k(), name(arguments.out_type),
              name(chosen.activation.kind), made.strategies, device.name(), printable(arguments.out));

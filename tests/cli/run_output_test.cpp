@@ -123,6 +123,13 @@ TEST_F(RunOutputs, ValuesThatTheTypeDoesNotHoldAreCounted) {
     attention.emplace(
         name, sixteen_bits(Dtype::bf16, {1, 1, 2, 64}, name[0] == 'v' ? std::numeric_limits<float>::infinity() : 1.0F));
   }
+  write(folder_ / "model", {{"layers.0.mlp.gate_proj.weight", sixteen_bits(Dtype::f16, {16, 16}, 1.0F)},
+                            {"layers.0.mlp.up_proj.weight", sixteen_bits(Dtype::f16, {16, 16}, 1.0F)},
+                            {"layers.0.mlp.down_proj.weight", sixteen_bits(Dtype::f16, {16, 16}, 16384.0F)}});
+  const File x{{"x", sixteen_bits(Dtype::f16, {1, 16}, 1.0F)}};
+  EXPECT_NE(run("gated-mlp", x, "--checkpoint model --layer 0 --out-type fp16 --activation silu")
+                .err.find("warning: 16 of the 16 values of out are Inf or NaN: fp16 ends at 65504"),
+            std::string::npos);
   const Outcome outcome = run("attention", attention);
   EXPECT_EQ(outcome.err, "warning: 128 of the 128 values of o are Inf or NaN\n");
   EXPECT_NE(outcome.out.find(", scale 0.125: o [1, 1, 2, 64] bf16 and lse are in out\n"), std::string::npos)

@@ -12,6 +12,7 @@
 #include "formats/numbers.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/scales.hpp"
+#include "formats/stacks.hpp"
 #include "formats/weight_parts.hpp"
 #include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
@@ -243,6 +244,35 @@ TEST_F(PackedOperand, OtherPartsOfTheLayerAreRefusedByName) {
   expect({"b1.weight_scale_2", Dtype::f32, {}}, "a second scale belongs to");
   expect({"b1.lora_A.weight", Dtype::bf16, {4, 16}}, "what it does to the weights is not known here");
   expect({"b1_bias", Dtype::bf16, {1}}, "no bias is added here");
+}
+
+TEST_F(Operands, IntegersOfSixtyFourBitsAreNarrowedOrNobodys) {
+  const std::vector<std::int64_t> values{0, -1, 2'147'483'647, -2'147'483'648, 2'147'483'648, std::int64_t{1} << 40};
+  const auto write_first = [&](std::size_t rows) {
+    write_safetensors(
+        path, std::vector<TensorToWrite>{
+                  {"ids", Dtype::i64, {std::int64_t(rows), 2}, std::as_bytes(std::span(values).first(2 * rows))}});
+  };
+  const auto read = [](const Stack& stack) {
+    EXPECT_EQ(stack.format(), Format::int32);
+    const auto* const first = static_cast<const std::int32_t*>(stack.view().data);
+    return std::vector<std::int32_t>(first, first + stack.view().elements());
+  };
+  write_first(2);
+  const std::vector<std::int32_t> held{0, -1, 2'147'483'647, -2'147'483'647 - 1};
+  EXPECT_EQ(read(load_integers(Checkpoint(path), "ids")), held);
+  write_first(3);
+  try {
+    (void)load_integers(Checkpoint(path), "ids");
+    ADD_FAILURE() << "narrowed";
+  } catch (const Error& error) {
+    EXPECT_TRUE(std::string(error.what()).ends_with("has 2147483648 at [2, 0], but its values must be within 32 bits"))
+        << error.what();
+  }
+  const std::vector<std::int32_t> ids = read(load_integers(Checkpoint(path), "ids", WideIntegers::nobody));
+  EXPECT_EQ(std::vector(ids.begin(), ids.begin() + 4), held);
+  EXPECT_EQ(ids[4], -1);
+  EXPECT_EQ(ids[5], -1);
 }
 
 /// One rule for all names: whether the tensor is X or X.weight, its parts are X.… and what is named X_ and a part's
