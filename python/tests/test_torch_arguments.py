@@ -288,3 +288,20 @@ def test_what_an_argument_takes_is_listed():
     ):
         with pytest.raises(thresher.InvalidArgumentError, match=sentence):
             call()
+
+
+def test_tensors_on_several_devices_are_refused():
+    a, b = torch.ones(4, 64, dtype=torch.float16), torch.ones(32, 64, dtype=torch.float16)
+    q = torch.ones(1, 2, 8, 64, dtype=torch.float16)
+    packed = tt.pack_gemm(b)
+    for named, call in (
+        ("b is on meta", lambda: tt.gemm(a, b.to("meta"))),
+        ("b is on cpu", lambda: tt.gemm(a.to("meta"), b)),
+        ("b1 is on meta", lambda: tt.dual_gemm(a, b.to("meta"), b.to("meta"))),
+        ("weights is on meta", lambda: tt.gemm_packed(a, packed.to("meta"), 32)),
+        ("v is on meta", lambda: tt.attention(q, q, q.to("meta"))),
+        ("a is on cpu", lambda: tt.gemm(a, b, out=torch.empty(4, 32, dtype=torch.float16, device="meta"))),
+    ):
+        with pytest.raises(thresher.Error, match=f"^{named}, expected") as refused:
+            call()
+        assert "\n" not in str(refused.value)

@@ -87,7 +87,22 @@ def _define(name: str, schema: str, kernel, fake) -> None:
     library.impl(name, passing, "Autograd")
     if into is not library:
         into.impl(name, _said(passing, schema), "Autograd")
-    torch.library.register_fake(f"thresher::{name}", fake, lib=library)
+    torch.library.register_fake(f"thresher::{name}", _on_one_device(getattr(torch.ops.thresher, name).default, fake), lib=library)
+
+
+def _on_one_device(operator, fake):
+    """The fake kernel of tensors that lie together: where one is on meta PyTorch asks it in place of every other kernel."""
+    names = [argument.name for argument in operator._schema.arguments]
+
+    def run(*arguments, **options):
+        given = [(name, one.device) for name, one in (*zip(names, arguments), *options.items()) if isinstance(one, torch.Tensor)]
+        first, expected = given[0]
+        for name, device in given:
+            if device != expected:
+                lib.refuse(f"{name} is on {device}, expected {expected}, where {first} is")
+        return fake(*arguments, **options)
+
+    return run
 
 
 # What autocast casts, as it does of a linear layer and of scaled_dot_product_attention; append writes what it is given.
