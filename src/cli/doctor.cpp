@@ -79,14 +79,17 @@ std::string passed_over(const std::filesystem::path& folder) {
 
 /// A folder that somebody names for a library that is not in it.
 void report_named_folders() {
-  for (const std::filesystem::path& folder : runtime::path_list(runtime::process_environment, "THRESHER_LIBRARY_PATH")) {
+  for (const std::filesystem::path& folder :
+       runtime::path_list(runtime::process_environment, "THRESHER_LIBRARY_PATH")) {
     const auto is_from_there = [&](const std::string& library) {
       std::error_code error;
       return std::filesystem::equivalent(std::filesystem::path(library).parent_path(), folder, error) && !error;
     };
     if (!is_from_there(runtime::driver_status().library_path) && !is_from_there(runtime::nvrtc_status().library_path) &&
-        !is_from_there(runtime::cublaslt_status().library_path) && !is_from_there(runtime::nvml_status().library_path)) {
-      line("library path", fmt::format("{}, which THRESHER_LIBRARY_PATH names, {}", folder.string(), passed_over(folder)));
+        !is_from_there(runtime::cublaslt_status().library_path) &&
+        !is_from_there(runtime::nvml_status().library_path)) {
+      line("library path",
+           fmt::format("{}, which THRESHER_LIBRARY_PATH names, {}", folder.string(), passed_over(folder)));
     }
   }
 }
@@ -123,7 +126,8 @@ void report_places() {
   const std::filesystem::path ledger = arena::default_ledger();
   std::error_code error;
   line("ledger", ledger.empty()                           ? "none: set THRESHER_LEDGER or HOME"
-                 : std::filesystem::exists(ledger, error) ? kept_in(ledger) : kept_in(ledger) + ", not there yet");
+                 : std::filesystem::exists(ledger, error) ? kept_in(ledger)
+                                                          : kept_in(ledger) + ", not there yet");
 }
 
 void doctor() {

@@ -99,8 +99,7 @@ bool keep(const fs::path& library, const fs::path& entry) {
   if (!built.bytes) {
     return false;  // a compiler that made none: loading it says so
   }
-  const std::string problem =
-      keep_file(entry.parent_path(), entry.filename().string(), host_cache_entry(*built.bytes));
+  const std::string problem = keep_file(entry.parent_path(), entry.filename().string(), host_cache_entry(*built.bytes));
   warn_not_kept(problem);
   return problem.empty();
 }
