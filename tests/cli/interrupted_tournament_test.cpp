@@ -115,7 +115,8 @@ TEST_F(InterruptedTournament, KilledInTheMiddleItLosesOnlyTheContestantInProgres
   ASSERT_EQ(before[0]["entries"].size(), 1U);
   EXPECT_EQ(before[0]["ended"], "");
 
-  const std::string again = "tournament tiny.toml --pitch waiting.toml --device cpu --resume --ledger ledger.sqlite";
+  const std::string again =
+      "tournament tiny.toml --pitch waiting.toml --device cpu --call-seconds 3600 --resume --ledger ledger.sqlite";
   EXPECT_EQ(run(again + " --seconds 0.3").status, 2) << "another time budget is another tournament";
   const Outcome resumed = run(again + " --seconds 3");
   ASSERT_TRUE(was_held(resumed)) << resumed.err;
