@@ -109,6 +109,19 @@ TEST(Mxfp4, BlocksOfZerosMayHaveAnyExponent) {
   expect_exact_mxfp4(blocks, stack);
 }
 
+TEST(Mxfp4, BlocksOfWhichAHalfIsZerosAreNoBlocksOfZeros) {
+  for (const std::size_t half : {0U, 1U}) {
+    Mxfp4Blocks blocks(11);
+    blocks.exponents[4] = 250;
+    for (std::size_t i = 0; i < 16; ++i) {
+      blocks.codes[4 * 16 + i] = i / 8 == half ? 0x80 : 0x12;
+    }
+    const Stack stack = loaded_mxfp4(blocks);
+    EXPECT_EQ(stack.format(), Format::bf16) << half;
+    expect_exact_mxfp4(blocks, stack);
+  }
+}
+
 /// They have no exponents that nvfp4 could not hold; of any number of them there is no global scale for each.
 TEST(Mxfp4, MatricesWithoutRowsAreHeldAsNvfp4) {
   for (const std::size_t matrices : {1U, 3U}) {
