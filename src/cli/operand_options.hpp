@@ -21,7 +21,7 @@ using ActivationParameters = std::array<const CLI::Option*, 3>;
 ActivationParameters add_activation(CLI::App& command, Activation& activation);
 /// Throws Error(invalid_argument) for a parameter that was given and is not of the activation.
 void check_parameters(const ActivationParameters& parameters, const Activation& activation);
-void add_out_type(CLI::App& command, Format& out_type);
+CLI::Option* add_out_type(CLI::App& command, Format& out_type);
 
 /// ", alpha 1.702, limit 7, up offset 1" of an activation that has constants.
 [[nodiscard]] std::string constants_text(const Activation& activation);

@@ -15,6 +15,7 @@
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
+#include "cli/run_output.hpp"
 #include "core/integers.hpp"
 #include "ops/forecast.hpp"
 #include "ops/gemm_problem.hpp"
@@ -245,8 +246,7 @@ void add_attention(CLI::App& plan_command, Context& context) {
       wanted.q_format = Format::fp8_e4m3;
     }
     if (wanted.page_size > 0) {
-      put_keys_in_pages(wanted,
-                        total->count() > 0 ? asked->total_queries : size_product(wanted.batch, wanted.queries));
+      put_keys_in_pages(wanted, total->count() > 0 ? asked->total_queries : size_product(wanted.batch, wanted.queries));
     }
     ops::validate(wanted);
     AttentionOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
@@ -255,14 +255,23 @@ void add_attention(CLI::App& plan_command, Context& context) {
   });
 }
 
-void add_formats(CLI::App& command, Format& a, Format& b, Format& out) {
+/// Gives back the option of the output's format.
+CLI::Option* add_formats(CLI::App& command, Format& a, Format& b, Format& out) {
   for (const auto& [option, format, what] :
        {std::tuple{"--a", &a, "Format of the tokens"}, std::tuple{"--b", &b, "Format of the weights"}}) {
     command.add_option(option, *format, what)
         ->transform(by_name(operand_formats))
         ->option_text("fp16|bf16|nvfp4|fp8_tensor|fp8_row|fp8_block");
   }
-  add_out_type(command, out);
+  return add_out_type(command, out);
+}
+
+/// Of a problem whose output's format nobody said.
+template <class Problem>
+void take_default_out_type(const CLI::Option& out_type, Problem& problem) {
+  if (out_type.count() == 0) {
+    problem.out = default_out_type(problem.a, problem.b);
+  }
 }
 
 void require_all(const CLI::App& command, const std::vector<CLI::Option*>& needed) {
@@ -283,15 +292,16 @@ void add_gemm(CLI::App& plan_command, Context& context) {
   const std::vector<CLI::Option*> needed{command->add_option("--m", asked->m, "Rows")->check(extents),
                                          command->add_option("--n", asked->n, "Outputs")->check(extents),
                                          command->add_option("--k", asked->k, "Inputs")->check(extents)};
-  add_formats(*command, asked->a, asked->b, asked->out);
+  CLI::Option* const out_type = add_formats(*command, asked->a, asked->b, asked->out);
   arguments->add_to(*command);
-  command->callback([arguments, asked, command, needed, &context] {
+  command->callback([arguments, asked, command, needed, out_type, &context] {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
       print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
     require_all(*command, needed);
+    take_default_out_type(*out_type, *asked);
     const GroupedProblem problem = ops::one_expert(*asked);
     ops::validate(problem);
     const GemmOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
@@ -321,15 +331,16 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
       ->option_text("packed|slots|gathered");
   command->add_option("--expected-rows", problem.expected_rows, "Rows that experts own in a usual call")
       ->check(extents);
-  add_formats(*command, problem.a, problem.b, problem.out);
+  CLI::Option* const out_type = add_formats(*command, problem.a, problem.b, problem.out);
   arguments->add_to(*command);
-  command->callback([arguments, asked, command, needed, tokens, name, &context] {
+  command->callback([arguments, asked, command, needed, tokens, out_type, name, &context] {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
       print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
     require_all(*command, needed);
+    take_default_out_type(*out_type, *asked);
     if (asked->layout == RowLayout::gathered) {
       asked->tokens = asked->tokens == 0 ? asked->rows : asked->tokens;
     } else if (tokens->count() > 0) {

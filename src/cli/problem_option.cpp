@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/options.hpp"
+#include "cli/run_output.hpp"
 #include "ops/validate.hpp"
 #include "thresher/error.hpp"
 
@@ -60,10 +61,10 @@ void ProblemOption::add_to(CLI::App& command) {
   command.add_option("problem", shape, "MxNxK of the dual GEMM, as in 256x4096x7168")->required();
   command.add_option("--a", a, "Format of the activations: " + one_of_formats())->capture_default_str();
   command.add_option("--b", b, "Format of the weights: " + one_of_formats())->capture_default_str();
-  command
-      .add_option("--out", out,
-                  "Format of the output: fp16, bf16, fp32, or requantised: nvfp4, fp8_tensor, fp8_row, fp8_block")
-      ->capture_default_str();
+  out_option_ = command.add_option(
+      "--out", out,
+      "Format of the output: fp16, bf16, fp32, or requantised: nvfp4, fp8_tensor, fp8_row, fp8_block; of the "
+      "tokens, else of the weights where they have 16 bits, else bf16");
 }
 
 DualGemmProblem ProblemOption::problem() const {
@@ -71,7 +72,8 @@ DualGemmProblem ProblemOption::problem() const {
   DualGemmProblem problem{.m = m, .n = n, .k = k};
   problem.a = format_of("--a", a, operand_formats);
   problem.b = format_of("--b", b, operand_formats);
-  problem.out = format_of("--out", out, output_formats);
+  problem.out =
+      out_option_->count() == 0 ? default_out_type(problem.a, problem.b) : format_of("--out", out, output_formats);
   ops::validate(problem);
   return problem;
 }

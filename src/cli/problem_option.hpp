@@ -14,12 +14,15 @@ struct ProblemOption {
   std::string shape;
   std::string a = "fp16";
   std::string b = "nvfp4";
-  std::string out = "fp16";
+  std::string out{};
 
   /// Adds the argument `problem` and the options --a, --b and --out. This object must outlive the parsing.
   void add_to(CLI::App& command);
   /// Throws Error(invalid_argument) naming what is wrong.
   [[nodiscard]] DualGemmProblem problem() const;
+
+ private:
+  CLI::Option* out_option_ = nullptr;
 };
 
 }  // namespace thresher::cli

@@ -42,7 +42,7 @@ struct LayerArguments {
   std::int64_t layer = 0;
   std::vector<std::string> in;
   std::string out;
-  Format out_type = Format::bf16;
+  std::optional<Format> out_type{};
   std::optional<Format> intermediate{};
   float intermediate_scale = 1.0F;
   std::optional<std::string> prefix{};
@@ -61,6 +61,11 @@ DualGemmOptions options_of(const LayerArguments& arguments) {
 /// In 16 bits, like x where that is.
 Format like(Format x) { return x == Format::fp16 ? Format::fp16 : Format::bf16; }
 
+/// What was asked for, else the default of all commands.
+Format out_type(const LayerArguments& arguments, Format x, const LayerWeights& weights) {
+  return arguments.out_type.value_or(default_out_type(x, weights.gate().format));
+}
+
 struct LayerRun {
   std::string strategies;
   std::vector<std::byte> out;
@@ -76,7 +81,7 @@ LayerRun run_dense(const LayerWeights& weights, const Tensor& x, const Activatio
                                 .intermediate = arguments.intermediate.value_or(like(x.format)),
                                 .intermediate_scale = arguments.intermediate_scale,
                                 .down = weights.down().format,
-                                .out = arguments.out_type,
+                                .out = out_type(arguments, x.format, weights),
                                 .activation = activation};
   const GatedMlp layer = plan(
       device, problem,
@@ -111,7 +116,7 @@ LayerRun run_experts(const LayerWeights& weights, const Tensor& x, const Activat
                            .intermediate_scale = arguments.intermediate_scale,
                            .down = weights.down().format,
                            .rows = like(x.format),
-                           .out = arguments.out_type,
+                           .out = out_type(arguments, x.format, weights),
                            .activation = activation,
                            .gate_up_bias = gate_up.has_bias(),
                            .down_bias = down.has_bias()};
@@ -145,11 +150,12 @@ void run_gated_mlp(const LayerArguments& arguments) {
   const LayerRun made = names.has_experts
                             ? run_experts(weights, x_there.tensor(), chosen.activation, in, device, arguments)
                             : run_dense(weights, x_there.tensor(), chosen.activation, device, arguments);
-  const formats::TensorToWrite result{"out", formats::stored_type(arguments.out_type), {x.rows(), x.k()}, made.out};
+  const Format type = out_type(arguments, x.format(), weights);
+  const formats::TensorToWrite result{"out", formats::stored_type(type), {x.rows(), x.k()}, made.out};
   formats::write_safetensors(arguments.out, {&result, 1});
-  warn_of_overflow("out", arguments.out_type, made.out);
+  warn_of_overflow("out", type, made.out);
   fmt::print("layer {} of {}: {}\n", arguments.layer, printable(model.title()), weights.found(described(chosen)));
-  fmt::print("out [{}, {}] {}, {}, strategies {} on {}, written to {}\n", x.rows(), x.k(), name(arguments.out_type),
+  fmt::print("out [{}, {}] {}, {}, strategies {} on {}, written to {}\n", x.rows(), x.k(), name(type),
              name(chosen.activation.kind), made.strategies, device.name(), printable(arguments.out));
   if (!names.has_experts && (in.has("topk_ids") || in.has("topk_weights"))) {
     fmt::print("topk_ids and topk_weights of {} are not used: the layer is dense\n", printable(in.title()));
@@ -175,9 +181,7 @@ void add_run_gated_mlp(CLI::App& run) {
       ->option_text("NAME.");
   add_checkpoint(command, arguments->in, "Where x is, and for experts topk_ids and topk_weights");
   command.add_option("--out", arguments->out, "Safetensors file to write out to")->required();
-  command.add_option("--out-type", arguments->out_type, "Type of out")
-      ->transform(by_name(unscaled_output_formats))
-      ->option_text("fp16|bf16|fp32 [bf16]");
+  add_unscaled_out_type(command, arguments->out_type);
   command
       .add_option("--intermediate", arguments->intermediate,
                   "What lies between gate and up and down; 16 bits like x where it is left out")

@@ -30,9 +30,9 @@ void add_out_type(CLI::App& command, std::optional<Format>& out_type, const std:
   std::array<std::string_view, count> names;
   std::transform(allowed.begin(), allowed.end(), names.begin(), [](Format format) { return name(format); });
   command
-      .add_option(
-          "--out-type", out_type,
-          "Type of c; without it that of a where it has 16 bits, else that of the weights where they have, else bf16")
+      .add_option("--out-type", out_type,
+                  "Type of the output; without it that of the tokens where it has 16 bits, else that of the weights "
+                  "where they have, else bf16")
       ->transform(by_name(allowed))
       ->option_text(fmt::format("{}", fmt::join(names, "|")));
 }

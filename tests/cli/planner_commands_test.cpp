@@ -49,6 +49,14 @@ TEST(PlanCommand, KnowsAttention) {
             std::string::npos);
 }
 
+TEST(PlanCommand, TakesTheQueriesOfAllSequencesTogether) {
+  const std::string decoding = "plan attention --batch 64 --heads 32 --kv-heads 8 --keys 8192 --head-dim 128 --page-size 64";
+  EXPECT_EQ(run(decoding + " --causal --total-queries 64").out, run(decoding + " --causal --queries 1").out);
+  const Outcome one_more = run(decoding + " --causal --total-queries 65");
+  EXPECT_EQ(one_more.status, 0) << one_more.err;
+  EXPECT_LT(one_more.out.find(" us  stream_k"), one_more.out.find(" us  pipelined")) << one_more.out;
+}
+
 TEST(PlanCommand, ListsTheKnobsOfEveryStrategy) {
   const Outcome outcome = run("plan --help-knobs");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
