@@ -128,8 +128,9 @@ class Backwards(Attention):
 class Elsewhere(Attention):
     def forward(self, hidden_states, position_embeddings):
         q, k, v = self.projected(hidden_states)
-        cos, sin = position_embeddings
-        return self.attended(q * cos.unsqueeze(1), k * sin.unsqueeze(1), v)
+        cos, sin = (one.unsqueeze(1) for one in position_embeddings)
+        q, k = (x * cos + torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2) * sin for x in (q, k))
+        return self.attended(q, k, v)
 
 
 class WithoutPositions(Attention):
@@ -601,6 +602,224 @@ class Odd(Gating):
 ])
 def test_experts_refused(make, given, sentence):
     refused(lambda: tt.MoE.from_float(make(), **given), sentence)
+
+
+# What a module computes that its parts do not say.
+
+
+class Gated(MLP):
+    """With a forward, and what it gives."""
+
+    def __init__(self, result=lambda self, x: x, act=None, **attributes):
+        super().__init__(act or nn.SiLU(), **attributes)
+        self._result = result
+
+    def forward(self, x):
+        return self._result(self, self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x)))
+
+
+class Swapped(Gated):
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.up_proj(x)) * self.gate_proj(x))
+
+
+class Rectified(Gated):
+    def forward(self, x):
+        return self.down_proj(torch.relu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Negative(nn.Identity):
+    def forward(self, x):
+        return -x
+
+
+class Scattered(nn.Dropout):
+    def forward(self, x):
+        return 3 * x
+
+
+class Adapted(nn.Linear):
+    """As LoRA keeps what it adds."""
+
+    def __init__(self, columns, rows):
+        super().__init__(columns, rows, bias=False)
+        self.added = [torch.randn(rows, columns)]
+
+    def forward(self, x):
+        return super().forward(x) + x @ self.added[0].T
+
+
+class OfClass(Gated):
+    out_scale = 0.25
+
+
+class WithProperty(Gated):
+    @property
+    def out_scale(self):
+        return 0.25
+
+
+def scaled(self, x):
+    return x * self.out_scale
+
+
+def changed(change, module=Gated):
+    made = module()
+    change(made)
+    return made
+
+
+def twice(forward):
+    return lambda x: 2 * forward(x)
+
+
+OTHERWISE = [
+    (lambda: Gated(lambda self, x: 0.25 * x), "the module Gated computes something else than down of activation 'silu' of gate times up"),
+    (lambda: Gated(lambda self, x: x * self._scale, _scale=0.25), "differs by 0.75 of the largest output"),
+    (lambda: Gated(lambda self, x: x * self.config.scale, config=config(scale=0.5)), "the module Gated computes something else"),
+    (lambda: OfClass(scaled), "the module OfClass computes something else"),
+    (lambda: WithProperty(scaled), "the module WithProperty computes something else"),
+    (Swapped, "the module Swapped computes something else"),
+    (Rectified, "the module Rectified computes something else"),
+    (lambda: Gated(lambda self, x: x[..., :8]), "the module Gated computes something else"),
+    (lambda: Gated(lambda self, x: self.last(x), last=Negative()), "has last (Negative), which GatedMLP does not take over"),
+    (lambda: Gated(lambda self, x: self.last(x), last=Scattered()), "has last (Scattered), which GatedMLP does not take over"),
+    (lambda: Gated(up_proj=Adapted(32, 24)), "the layer up_proj, a Adapted, has a forward of its own, expected that of torch.nn.Linear"),
+    (lambda: changed(lambda one: setattr(one.down_proj, "forward", twice(one.down_proj.forward))), "the part down_proj of the module Gated has a forward"),
+    (lambda: changed(lambda one: setattr(one, "forward", twice(one.forward))), "the module Gated has a forward of its own in place of that of its class"),
+    (lambda: changed(lambda one: one.register_forward_hook(lambda *given: 2 * given[-1])), "the module Gated has a forward hook"),
+    (lambda: changed(lambda one: one.register_forward_pre_hook(lambda *given: None)), "the module Gated has a forward hook"),
+    (lambda: changed(lambda one: one.down_proj.register_forward_hook(lambda *given: 2 * given[-1])), "the part down_proj of the module Gated has a forward "
+     "hook, which is not taken over"),
+    (lambda: changed(lambda one: one.act_fn.register_forward_pre_hook(lambda *given: None)), "the part act_fn of the module Gated has a forward hook"),
+    (lambda: Gated(up_proj=nn.LazyLinear(24, bias=False)), "the part up_proj of the module Gated is a LazyLinear without a weight yet"),
+]
+
+
+@pytest.mark.parametrize("make, sentence", OTHERWISE, ids=range(len(OTHERWISE)))
+def test_a_module_that_computes_something_else_is_refused(make, sentence):
+    refused(lambda: tt.GatedMLP.from_float(make()), sentence)
+    refused(lambda: tt.MoE.from_float([Gated(), make()]), sentence)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", EXACT)
+def test_a_module_that_computes_what_its_parts_say_is_taken(dtype, name):
+    for k, n in ((8, 8), (40, 24), (320, 200)):
+        module = Gated(act=EXACT[name], k=k, n=n).to(dtype)
+        assert tt.GatedMLP.from_float(module).activation == name
+    for module in (GptOss(), Gating(nn.SiLU(), e=1), Gating(nn.SiLU(), e=8)):
+        assert tt.MoE.from_float(module.to(dtype)).experts == len(module.down_proj)
+    for make in ATTENTION.values():
+        assert tt.Attention.from_float(make().to(dtype)).head_dim == 64
+
+
+def test_a_module_is_called_without_a_trace():
+    calls = []
+
+    def counted(self, x):
+        calls.append(self.training)
+        return functional.dropout(x, 0.5, self.training) + 0 * torch.rand(())
+
+    module = Gated(counted, dropout=nn.Dropout())
+    module.dropout.eval()
+    state = torch.get_rng_state()
+    with torch.enable_grad():
+        tt.GatedMLP.from_float(module)
+    assert calls == [False] and module.training and not module.dropout.training
+    assert torch.equal(torch.get_rng_state(), state)
+    with torch.autocast("cpu", torch.bfloat16):
+        tt.GatedMLP.from_float(module)
+
+
+def test_a_module_that_cannot_be_called_is_judged_by_its_parts():
+    def needs_more(self, x):
+        raise RuntimeError("it needs a residual")
+
+    assert tt.GatedMLP.from_float(Gated(needs_more)).activation == "silu"
+    assert tt.GatedMLP.from_float(Gated(lambda self, x: 2 * x).to("meta")).down.is_meta
+
+
+class Halved(Gating):
+    def forward(self, x, ids, weights):
+        return 0.5 * super().forward(x, ids, weights)
+
+
+class OfAll(Gating):
+    """As transformers 4 has it, with a weight of each expert."""
+
+    def forward(self, x, router_indices, routing_weights):
+        return Gating.forward(self, x, router_indices, routing_weights.gather(1, router_indices))
+
+
+class Loud(Attention):
+    def forward(self, hidden_states, position_embeddings, attention_mask=None):
+        return 2 * super().forward(hidden_states, position_embeddings)[0]
+
+
+class Clipped(Attention):
+    def projected(self, x):
+        return (one.clamp(-self.config.clip_qkv, self.config.clip_qkv) for one in super().projected(x))
+
+
+class Masked(Attention):
+    """As transformers' eager attention, which is causal where the mask says so."""
+
+    def forward(self, hidden_states, position_embeddings, attention_mask):
+        q, k, v = self.projected(hidden_states)
+        q, k = apply_rotary_pos_emb(q, k, *position_embeddings)
+        k, v = (one.repeat_interleave(self.num_key_value_groups, 1) for one in (k, v))
+        logits = q @ k.transpose(2, 3) * self.scaling
+        logits = logits if attention_mask is None else logits + attention_mask
+        return self.o_proj((logits.softmax(-1) @ v).transpose(1, 2).flatten(2)), None
+
+
+def hooked(layer):
+    module = Attention()
+    getattr(module, layer).register_forward_hook(lambda *given: 3 * given[-1])
+    return module
+
+
+@pytest.mark.parametrize("call, sentence", [
+    (lambda: tt.MoE.from_float(Halved(nn.SiLU())), "the module Halved computes something else than its experts' gated MLPs with activation 'silu'"),
+    (lambda: tt.MoE.from_float(Experts(nn.SiLU()), order="up_first"), "the module Experts computes something else"),
+    (lambda: tt.MoE.from_float(changed(lambda one: one.register_forward_hook(lambda *given: 0), lambda: Gating(nn.SiLU()))), "the module Gating has a forward "
+     "hook"),
+    (lambda: tt.MoE.from_float([Gated(), Gated().to("meta")]), "gate of expert 1 is on meta, but that of expert 0 on cpu, expected one device"),
+    (lambda: tt.Attention.from_float(Loud(), pairs="halves"), "the module Loud computes something else than attention of its projections with head_dim 64"),
+    (lambda: tt.Attention.from_float(Clipped(config=config(clip_qkv=0.1))), "the module Clipped computes something else"),
+    (lambda: tt.Attention.from_float(Attention(), window=(2, 0)), "the module Attention computes something else"),
+    (lambda: tt.Attention.from_float(hooked("v_proj")), "the part v_proj of the module Attention has a forward hook"),
+    (lambda: tt.Attention.from_float(with_q_proj(Adapted(96, 256))), "the layer q_proj, a Adapted, has a forward of its own"),
+])
+def test_experts_and_attention_that_compute_something_else_are_refused(call, sentence):
+    refused(call, sentence)
+
+
+def test_masks_and_weights_may_come_from_outside():
+    assert tt.Attention.from_float(Masked()).options["causal"]
+    assert tt.Attention.from_float(Masked(sliding_window=3), ignore=["sliding_window"]).options["window_left"] == -1
+    assert tt.MoE.from_float(OfAll(nn.SiLU())).experts == 3
+
+
+@pytest.mark.parametrize("ignore, sentence", [
+    (["nonexistent"], "ignore has 'nonexistent', which the module Gated does not have"),
+    (["up_proj"], "ignore has 'up_proj', which GatedMLP takes over from the module Gated: leave it out of ignore"),
+    (["act_fn"], "ignore has 'act_fn', which GatedMLP takes over"),
+    (None, "ignore is None, expected the names of parts of the module"),
+    ([3], "ignore is [3], expected the names of parts of the module"),
+    (b"x", "ignore is b'x', expected the names"),
+])
+def test_parts_that_are_ignored_are_there(ignore, sentence):
+    refused(lambda: tt.GatedMLP.from_float(Gated(), ignore=ignore), sentence)
+    refused(lambda: tt.MoE.from_float([Gated()], ignore=ignore), sentence)
+
+
+def test_parts_to_ignore_may_come_one_by_one():
+    experts = [Gated(strange=3), Gated(strange=3)]
+    assert tt.MoE.from_float(experts, ignore=(name for name in ("strange",))).experts == 2
+    refused(lambda: tt.MoE.from_float(Gating(nn.SiLU()), ignore=["down_proj"]), "ignore has 'down_proj', which MoE takes over")
+    refused(lambda: tt.Attention.from_float(Attention(**norms()), ignore=["q_norm"]), "ignore has 'q_norm', which Attention takes over")
 
 
 # Constructors.

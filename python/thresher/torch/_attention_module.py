@@ -9,7 +9,7 @@ from torch import nn
 from .. import _attention
 from .._library import refuse
 from .._options import finite, one_of, whole_number
-from ._float_attention import parts_of
+from ._float_attention import expect_attention, parts_of
 from ._native import call
 from ._state import Stated
 from ._module_weights import buffer_of, expect_floats, in_own_type, result_dtype, short, sixteen_bit
@@ -66,6 +66,8 @@ class Attention(Stated):
         if rows[0] % self.head_dim or rows[1] % self.head_dim or rows[2] != rows[1]:
             refuse(f"q, k and v have {rows[0]}, {rows[1]} and {rows[2]} rows, expected multiples of head_dim, {self.head_dim}, and as many "
                    "of k as of v")
+        if rows[1] == 0 or rows[0] % rows[1]:
+            refuse(f"q has {rows[0] // self.head_dim} heads and k {rows[1] // self.head_dim}, expected a multiple of those of k")
         columns = [one.shape[1] for one in (self.q, self.k, self.v)]
         if len(set(columns)) != 1 or self.o.shape[1] != rows[0]:
             refuse(f"q, k and v have {columns[0]}, {columns[1]} and {columns[2]} columns and o {self.o.shape[1]}, expected the same of q, k "
@@ -90,8 +92,10 @@ class Attention(Stated):
         head_dim, causal, scale, window, softcap, pairs: for what the module does not say; one that contradicts it is refused.
         ignore: names of the module's parts that change nothing. Any other part that is not taken over is refused.
         """
-        return cls(dtype=dtype, **parts_of(module, ignore, head_dim=head_dim, causal=causal, scale=scale, window=window, softcap=softcap,
-                                           pairs=pairs))
+        parts = parts_of(module, ignore, head_dim=head_dim, causal=causal, scale=scale, window=window, softcap=softcap, pairs=pairs)
+        made = cls(dtype=dtype, **parts)
+        expect_attention(module, parts, made.options, made.head_dim, made.pairs)
+        return made
 
     def said(self) -> dict[str, Any]:
         return dict(self.options, head_dim=self.head_dim, norm_eps=self.norm_eps, pairs=self.pairs, dtype=short(self.q.dtype))

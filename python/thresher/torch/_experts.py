@@ -1,5 +1,6 @@
 """Reading the experts of a float model: a sequence of gated MLPs, or one module that holds all their weights."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -9,7 +10,8 @@ from torch import nn
 from .._library import refuse
 from .._options import ORDERS, one_of
 from ._module_activation import Activation, given_activation, named, of_gating
-from ._float_modules import activation_in, agreed, called, expect_module, expect_nothing_else, stacked_layers
+from ._float_calls import expect_mixture
+from ._float_modules import activation_in, agreed, called, expect_as_written, expect_module, expect_nothing_else, forward_of, names_of, stacked_layers
 
 _SAID = ("is_transposed", "is_concatenated", "has_bias", "has_gate", "has_post_expert_norm")
 _TENSORS = ("gate_up_proj", "down_proj", "gate_up_proj_bias", "down_proj_bias")
@@ -34,6 +36,7 @@ def _all(count: int) -> tuple[int, int]:
 def experts_of(experts: Any, activation: str | None, order: str | None, ignore: Iterable[str],
                part: Callable[[int], tuple[int, int]] = _all, **constants: float | None) -> Experts:
     """part: of how many experts there are, the first that is wanted and the one behind the last."""
+    ignore = names_of(ignore)
     if isinstance(getattr(experts, "gate_up_proj", None), torch.Tensor):
         return _cut(_of_one_module(experts, activation, order, ignore, constants), *part(len(experts.gate_up_proj)))
     if isinstance(experts, nn.Module) and not isinstance(experts, nn.ModuleList) or not isinstance(experts, Iterable):
@@ -58,6 +61,7 @@ def _cut(given: Experts, start: int, stop: int) -> Experts:
 
 def _of_one_module(module: Any, activation: str | None, order: str | None, ignore: Iterable[str], constants: dict) -> Experts:
     expect_module(module)
+    expect_as_written(module, names_of(ignore))
     for name, wanted in (("has_gate", True), ("has_post_expert_norm", False), ("_is_expert_parallel", False)):
         if getattr(module, name, wanted) != wanted:
             refuse(f"{name} of the module {called(module)} is {not wanted}, expected {wanted}")
@@ -73,7 +77,19 @@ def _of_one_module(module: Any, activation: str | None, order: str | None, ignor
     expect_nothing_else(module, (*_TENSORS, *_SAID, *read), "MoE", ignore)
     if is_transposed:
         both, down = both.transpose(1, 2), down.transpose(1, 2)
-    return Experts(both, down, order, chosen, getattr(module, "gate_up_proj_bias", None), getattr(module, "down_proj_bias", None))
+    made = Experts(both, down, order, chosen, getattr(module, "gate_up_proj_bias", None), getattr(module, "down_proj_bias", None))
+    if _takes_routing(module):
+        expect_mixture(module, both, down, order, chosen, made.bias, made.down_bias)
+    return made
+
+
+def _takes_routing(module: Any) -> bool:
+    """Whether its forward takes rows, the ids of their experts and their weights."""
+    forward = forward_of(module)
+    taken = [] if forward is None else [one for one in inspect.signature(forward).parameters.values() if one.kind == one.POSITIONAL_OR_KEYWORD][1:]
+    names = [one.name for one in taken]
+    needs_more = any(one.default is one.empty for one in taken[3:])
+    return len(names) >= 3 and ("ind" in names[1] or "ids" in names[1]) and "weight" in names[2] and not needs_more
 
 
 def _matrices(module: Any) -> tuple[torch.Tensor, torch.Tensor, bool]:

@@ -9,7 +9,18 @@ import torch
 from torch import nn
 
 from .._library import refuse
-from ._float_modules import called, configured, expect_module, expect_nothing_else, forward_of, linear, names_of, words_of
+from ._float_calls import Call, can_be_called, expect_same, rows_for, wide
+from ._float_modules import (
+    called,
+    configured,
+    expect_as_written,
+    expect_module,
+    expect_nothing_else,
+    forward_of,
+    linear,
+    names_of,
+    words_of,
+)
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")
 _READ = ("q_norm", "k_norm", "head_dim", "is_causal", "scaling", "attn_logit_softcapping", "sliding_window", "is_sliding")
@@ -18,13 +29,18 @@ _ARGUMENTS = frozenset(("position_embeddings", "attention_mask", "position_ids",
                         "use_cache", "output_attentions"))
 _UNSEEN = "unseen"  # how a forward turns whose function is not found
 _TOLERANCE = 2.0**-6  # of norms that round to bfloat16
+_MAY_BE_IGNORED = ("attn_logit_softcapping", "sliding_window")
+_ROWS = 5
+_STEPS = 16  # roundings: those of logits count once more in what they weigh
 
 
 def parts_of(module: nn.Module, ignore: Iterable[str], **given: Any) -> dict[str, Any]:
     expect_module(module)
-    layers = [linear(module, name)[1] for name in _PROJECTIONS]
     forward, ignored = forward_of(module), names_of(ignore)
-    expect_nothing_else(module, (*_PROJECTIONS, *_READ), "Attention", ignored)
+    expect_as_written(module, ignored)
+    layers = [linear(module, name)[1] for name in _PROJECTIONS]
+    expect_nothing_else(module, (*_PROJECTIONS, *(name for name in _READ if name not in ignored or name not in _MAY_BE_IGNORED)), "Attention",
+                        ignored)
     if forward is not None:
         _expect_arguments(module, forward)
     found = dict(head_dim=getattr(module, "head_dim", None), causal=getattr(module, "is_causal", None), scale=_scale(module),
@@ -172,3 +188,74 @@ def _norm(name: str, norm: nn.Module, head_dim: int) -> tuple[torch.Tensor, floa
         if result is not None and result.shape == expected.shape and torch.allclose(result, expected, _TOLERANCE, 1e-5):
             return multiplier, eps
     refuse(f"{name} is a {called(norm)} that computes another function, expected x / sqrt(mean(x²) + eps) times weight or 1 + weight")
+
+
+def expect_attention(module: nn.Module, parts: dict[str, Any], options: dict[str, Any], head_dim: int, pairs: str) -> None:
+    """That the module computes what Attention does with parts and options, which fit. Where its mask is given in calls, with such a mask."""
+    forward = forward_of(module)
+    if forward is None or not can_be_called(module):
+        return
+    # Rows of one size: larger ones have logits whose rounding decides.
+    x = torch.randn(1, _ROWS, parts["q"].shape[1], generator=torch.Generator("cpu").manual_seed(0), dtype=torch.float32, device="cpu")
+    x = x.to(parts["q"].device, parts["q"].dtype)
+    turns = None if pairs == "none" else _positions(x, head_dim, pairs)
+    hidden = _hidden(options, x.device)
+    expect_same(module, _calls(forward, x, turns, hidden), lambda: _attended(parts, options, head_dim, pairs, wide(x), turns, hidden),
+                f"attention of its projections with head_dim {head_dim}, pairs {pairs!r} and {_listed(options)}", _STEPS)
+
+
+def _listed(options: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in options.items())
+
+
+def _positions(x: torch.Tensor, head_dim: int, pairs: str) -> tuple[torch.Tensor, torch.Tensor]:
+    half = head_dim // 2
+    angles = torch.arange(_ROWS, device="cpu").unsqueeze(1) * 100.0 ** -(torch.arange(half, device="cpu") / half)
+    both = torch.cat([angles, angles], -1) if pairs == "halves" else angles.repeat_interleave(2, -1)
+    return both.cos().unsqueeze(0).to(x.device, x.dtype), both.sin().unsqueeze(0).to(x.device, x.dtype)
+
+
+def _hidden(options: dict[str, Any], device: torch.device) -> torch.Tensor:
+    """Which keys a row does not see, of as many of either."""
+    places = torch.arange(_ROWS, device=device)
+    distance = places - places.unsqueeze(1)
+    left, right = options["window_left"], options["window_right"]
+    hidden = (distance > 0) if options["causal"] else torch.zeros_like(distance, dtype=torch.bool)
+    return hidden | (distance < -left if left >= 0 else hidden) | (distance > right if right >= 0 else hidden)
+
+
+def _calls(forward: Callable, x: torch.Tensor, turns: Any, hidden: torch.Tensor) -> list[Call]:
+    taken = [one for one in inspect.signature(forward).parameters.values() if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)][2:]
+    named = {one.name: None for one in taken if one.default is one.empty}
+    names = {one.name for one in taken}
+    if "position_embeddings" in names:
+        named["position_embeddings"] = turns
+    calls: list[Call] = [((x,), named)]
+    if "attention_mask" in names:
+        mask = torch.zeros(hidden.shape, dtype=x.dtype, device=x.device).masked_fill(hidden, torch.finfo(x.dtype).min)
+        calls.append(((x,), {**named, "attention_mask": mask[None, None]}))
+    return calls
+
+
+def _attended(parts: dict[str, Any], options: dict[str, Any], head_dim: int, pairs: str, x: torch.Tensor, turns: Any,
+              hidden: torch.Tensor) -> torch.Tensor:
+    """The definition, in the type of x."""
+    from ._attention_module import turned
+
+    def projected(rows: torch.Tensor, name: str) -> torch.Tensor:
+        bias = parts.get(f"{name}_bias")
+        return nn.functional.linear(rows, parts[name].detach().to(x.dtype), None if bias is None else bias.detach().to(x.dtype))
+
+    q, k, v = (projected(x, name).unflatten(-1, (-1, head_dim)).transpose(1, 2) for name in ("q", "k", "v"))
+    placed = []
+    for heads, norm in ((q, parts.get("q_norm")), (k, parts.get("k_norm"))):
+        if norm is not None:
+            heads = heads * torch.rsqrt(heads.square().mean(-1, keepdim=True) + parts["norm_eps"]) * norm.to(x.dtype)
+        placed.append(heads if turns is None else turned(heads, *(one.to(x.dtype).unsqueeze(1) for one in turns), pairs))
+    q, k = placed
+    k, v = (one.repeat_interleave(q.shape[1] // one.shape[1], 1) for one in (k, v))
+    logits = q @ k.transpose(2, 3) * (head_dim**-0.5 if options["scale"] is None else options["scale"])
+    if options["softcap"]:
+        logits = options["softcap"] * torch.tanh(logits / options["softcap"])
+    weights = logits.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num(0.0)
+    return projected((weights @ v).transpose(1, 2).flatten(2), "o")

@@ -7,14 +7,17 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from .._library import refuse
 from . import _module_activation as _activation
+from ._float_calls import expect_gated
 from ._module_activation import Activation, described
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _ACTIVATIONS = ("act_fn", "activation_fn", "act", "activation", "hidden_act", "hidden_activation", "activation_func")
 _LIMITS = ("limit", "swiglu_limit")
+_IDENTITIES = (nn.Dropout.forward, nn.Identity.forward)  # outside of training
 # Sizes, names and what counts in training alone.
 _WITHOUT_EFFECT = frozenset((
     "training", "config", "name", "layer_idx", "layer_id", "layer_type", "hidden_size", "hidden_dim", "intermediate_size", "intermediate_dim",
@@ -41,24 +44,49 @@ def configured(module: nn.Module, name: str) -> Any:
 
 def names_of(names: Iterable[str]) -> frozenset[str]:
     """What a caller says has no effect."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    given = tuple(names) if isinstance(names, Iterable) and not isinstance(names, (str, bytes)) else (None,)
+    if not all(isinstance(name, str) for name in given):
         refuse(f"ignore is {names!r}, expected the names of parts of the module")
-    return frozenset(names)
+    return frozenset(given)
+
+
+def expect_ignored(module: nn.Module, ignored: frozenset[str], taken: Iterable[str], ours: str) -> None:
+    """That a caller's ignored parts are there, and are not used all the same."""
+    for name in sorted(ignored):
+        if name in taken:
+            refuse(f"ignore has {name!r}, which {ours} takes over from the module {called(module)}: leave it out of ignore")
+        if not hasattr(module, name) and configured(module, name) is None:
+            refuse(f"ignore has {name!r}, which the module {called(module)} does not have")
+
+
+def expect_as_written(module: nn.Module, ignored: frozenset[str]) -> None:
+    """That nothing was put before, behind or in place of a forward."""
+    for name, part in module.named_modules():
+        if name.partition(".")[0] in ignored:
+            continue
+        what = f"the part {name} of the module {called(module)}" if name else f"the module {called(module)}"
+        if isinstance(part, LazyModuleMixin) and part.has_uninitialized_params():
+            refuse(f"{what} is a {called(part)} without a weight yet, expected it to be called once before")
+        if getattr(part, "_forward_hooks", None) or getattr(part, "_forward_pre_hooks", None):
+            refuse(f"{what} has a forward hook, which is not taken over: remove it first")
+        if "forward" in vars(part):
+            refuse(f"{what} has a forward of its own in place of that of its class {called(part)}, which is not taken over: put that back first")
 
 
 def parts_of(module: nn.Module) -> dict[str, Any]:
     """All that may change what a module computes, by name: layers, tensors and attributes that are not None."""
     tensors = {**dict(module.named_parameters(recurse=False)), **dict(module.named_buffers(recurse=False))}
-    layers = {name: child for name, child in module.named_children() if not isinstance(child, (nn.Dropout, nn.Identity))}
+    layers = {name: child for name, child in module.named_children() if type(child).forward not in _IDENTITIES}
     own = {name: value for name, value in vars(module).items() if not name.startswith("_") and value is not None}
     plain = _WITHOUT_EFFECT - ({"layer_type"} & words_of(module))
     return {**layers, **tensors, **{name: value for name, value in own.items() if name not in plain}}
 
 
 def expect_nothing_else(module: nn.Module, taken: Iterable[str], ours: str, ignore: Iterable[str] = ()) -> None:
-    taken = {*taken, *names_of(ignore)}
+    ignored = names_of(ignore)
+    expect_ignored(module, ignored, taken, ours)
     for name, part in parts_of(module).items():
-        if name not in taken:
+        if name not in taken and name not in ignored:
             what = f"{name} {list(part.shape)}" if isinstance(part, torch.Tensor) else f"{name} ({named_value(part)})"
             refuse(f"the module {called(module)} has {what}, which {ours} does not take over: give its name in ignore if it changes nothing")
 
@@ -83,6 +111,8 @@ def _expect_linear(name: str, layer: Any) -> None:
     shape = (getattr(layer, "out_features", None), getattr(layer, "in_features", None))
     if not isinstance(weight, torch.Tensor) or tuple(weight.shape) != shape:
         refuse(f"the layer {name} is a {called(layer)}, expected torch.nn.Linear")
+    if type(layer).forward is not nn.Linear.forward:
+        refuse(f"the layer {name}, a {called(layer)}, has a forward of its own, expected that of torch.nn.Linear")
     if weight.dtype not in _FLOATS:
         refuse(f"the weight of the layer {name} is {_short(weight.dtype)}, expected floating point of at least 16 bits")
     tensors = [key for key, _ in (*layer.named_parameters(), *layer.named_buffers())]
@@ -105,6 +135,8 @@ def gated_layers(module: nn.Module, activation: str | None = None, ignore: Itera
                  **constants: float | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Activation]:
     """Gate, up and down of a module with layers of the names that GatedMLP.from_float takes, and its activation."""
     expect_module(module)
+    ignored = names_of(ignore)
+    expect_as_written(module, ignored)
     if getattr(module, "gate_up_proj", None) is not None:
         both, down = linear(module, "gate_up_proj"), linear(module, "down_proj")
         gate, up = without_bias(*both).chunk(2)
@@ -114,7 +146,8 @@ def gated_layers(module: nn.Module, activation: str | None = None, ignore: Itera
         gate, up = without_bias(*layers[0]), without_bias(*layers[1])
     down = without_bias(*layers[-1])
     chosen, read = activation_in(module, activation, constants)
-    expect_nothing_else(module, [*(name for name, _ in layers), *read], "GatedMLP", ignore)
+    expect_nothing_else(module, [*(name for name, _ in layers), *read], "GatedMLP", ignored)
+    expect_gated(module, gate, up, down, chosen)
     return gate, up, down, chosen
 
 
@@ -166,10 +199,13 @@ def agreed(module: nn.Module, given: Activation | None, found: Activation | None
 def stacked_layers(experts: Any, activation: str | None = None, ignore: Iterable[str] = (),
                    **constants: float | None) -> tuple[torch.Tensor, torch.Tensor, Activation]:
     """Gate and up [E, 2·N, K], the gate first, and down [E, K, N] of a sequence of gated MLPs, and their one activation."""
-    layers = [gated_layers(one, activation, ignore, **constants) for one in experts]
+    ignored = names_of(ignore)
+    layers = [gated_layers(one, activation, ignored, **constants) for one in experts]
     for index, layer in enumerate(layers):
         if layer[3] != layers[0][3]:
             refuse(f"the activation of expert {index} is {described(layer[3])}, but that of expert 0 {described(layers[0][3])}")
+        if layer[0].device != layers[0][0].device:
+            refuse(f"gate of expert {index} is on {layer[0].device}, but that of expert 0 on {layers[0][0].device}, expected one device")
         if layer[0].shape != layers[0][0].shape or layer[2].shape != layers[0][2].shape:
             refuse(f"gate and down of expert {index} are {list(layer[0].shape)} and {list(layer[2].shape)}, but those of expert 0 "
                    f"{list(layers[0][0].shape)} and {list(layers[0][2].shape)}")

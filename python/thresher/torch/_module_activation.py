@@ -88,7 +88,7 @@ def of_function(function: Callable) -> Activation | None:
     return next((one for one in _PLAIN if _same(found, computed(one, gate, torch.ones_like(gate)))), None)
 
 
-def _parted(both: torch.Tensor, order: str) -> tuple[torch.Tensor, torch.Tensor]:
+def parted(both: torch.Tensor, order: str) -> tuple[torch.Tensor, torch.Tensor]:
     if order == "interleaved":
         return both[..., ::2], both[..., 1::2]
     first, second = both.chunk(2, -1)
@@ -102,7 +102,7 @@ def of_gating(function: Callable, clamped: Iterable[dict[str, float]]) -> tuple[
     found = _tried(function, both)
     candidates = (*_PLAIN, *(("swiglu_clamped", constants) for constants in clamped))
     return next(((order, one) for order in ("gate_first", "interleaved", "up_first") for one in candidates
-                 if _same(found, computed(one, *_parted(both, order)))), None)
+                 if _same(found, computed(one, *parted(both, order)))), None)
 
 
 def named(function: Any) -> str:
