@@ -326,12 +326,57 @@ def test_a_refusal_inside_of_a_program_shows_no_frames_of_the_package(normal, mo
     (lambda a, b: tj.attention(a.astype(jnp.float8_e4m3fn), a, a), "k is bfloat16, expected float8_e4m3fn or uint8"),
     (lambda a, b: tj.dual_gemm_packed(a, b, 24), "weights is bfloat16, expected uint8"),
     (lambda a, b: tj.dual_gemm_packed(a, jnp.zeros(64, jnp.uint8), "many"), "n is 'many', expected a whole number"),
+    (lambda a, b: tj.dual_gemm(a, b, b, activation="swiglu_clamped", limit=-1.0), "limit is -1, expected a number above 0"),
+    (lambda a, b: tj.dual_gemm(a, b, b, activation="swiglu_clamped", alpha=float("nan")), "alpha is nan and up_offset 1, expected finite numbers"),
+    (lambda a, b: tj.dual_gemm(a[:, :12], b[:, :12], b[:, :12]), "K is 12, expected a multiple of 8 for bfloat16 operands"),
+    (lambda a, b: tj.gemm(a[:, :12], b[:, :12]), "K is 12, expected a multiple of 8 for bfloat16 operands"),
+    (lambda a, b: tj.gemm(a[:, :0], b[:, :0]), "K is 0, expected at least 1"),
+    (lambda a, b: tj.grouped_gemm(a[:, :12], b[None, :, :12], offsets=jnp.asarray([0, 5])), "K is 12, expected a multiple of 8 for bfloat16 operands"),
+    (lambda a, b: tj.gated_mlp(a, *[jnp.zeros(64, jnp.uint8)] * 2, intermediate_dtype="fp8_tensor", intermediate_scale=-1.0),
+     "intermediate_scale is -1, expected a finite number above 0"),
+    (lambda a, b: tj.gated_mlp(a, *[jnp.zeros(64, jnp.uint8)] * 2, intermediate_dtype="nvfp4", intermediate_scale=1e-60), "intermediate_scale is 1e-60, which is 0"),
+    (lambda a, b: tj.attention(*[a[None, None]] * 3, scale=1e300), "scale is 1e+300, which is infinite in float32"),
+    (lambda a, b: tj.attention(*[a[None, None]] * 3, softcap=-3.0), "softcap is -3, expected 0 (none) or a finite number above 0"),
+    (lambda a, b: tj.attention(*[a[None, None]] * 3, window={1, 0}), "window is {0, 1}, expected the keys to the left and to the right"),
+    (lambda a, b: tj.attention(*[a[None, None, :, :48]] * 3), "the last dimension of q and k is 48, expected 64, 128, 192, 256 or 576"),
+    (lambda a, b: tj.attention(a[None, None], a[None, None], a[None, None, :, :48]), "the last dimension of v is 48, expected 64, 128, 192, 256 or 512"),
 ])
 def test_refused_while_it_is_traced(normal, call, sentence):
-    for run in (call, jax.jit(call)):
+    for run in (call, jax.jit(call), lambda *given: jax.eval_shape(call, *given)):
         with pytest.raises(thresher.InvalidArgumentError) as refused:
             run(normal(5, 64), normal(24, 64))
         assert sentence in str(refused.value)
+
+
+def test_traced_extents_are_refused_in_the_words_of_the_library():
+    for width in (0, 8, 12, 20):
+        a = jnp.ones((4, width), jnp.float16)
+        assert said(lambda: jax.eval_shape(tj.gemm, a, a)) == said(lambda: tn.gemm(*host((a, a))))
+    for width in (48, 64, 80, 128, 192, 256, 512, 576):
+        q, k = jnp.ones((1, 1, 2, 64)), jnp.ones((1, 1, 2, width))
+        for given in ((k, k, q), (q, q, k)):
+            given = [one.astype(jnp.float16) for one in given]
+            assert said(lambda: jax.eval_shape(tj.attention, *given)) == said(lambda: tn.attention(*host(given)))
+
+
+def said(call):
+    try:
+        call()
+    except thresher.Error as error:
+        return str(error)
+    return None
+
+
+def test_a_result_lies_where_its_arrays_do():
+    program = """
+import jax, jax.numpy as jnp, thresher.jax as tj
+first, second = jax.devices()
+a, b = jnp.ones((4, 64), jnp.bfloat16), jnp.ones((8, 64), jnp.bfloat16)
+assert tj.gemm(a, b).devices() == {first}
+assert tj.gemm(*jax.device_put((a, b), second)).devices() == tj.gemm(jax.device_put(a, second), b).devices() == {second}
+"""
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_arrays_may_be_stored_column_by_column(normal):

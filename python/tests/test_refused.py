@@ -40,6 +40,11 @@ class NoCapsule:
         return 7
 
 
+class Interface:
+    def __init__(self, **said):
+        self.__array_interface__ = said
+
+
 class Exported:
     """An array that DLPack alone shows."""
 
@@ -113,6 +118,17 @@ DUAL = [
     (dict(threads=1.5), "threads is 1.5, expected a whole number"),
     (dict(strategy="fastest"), "strategy fastest is not known"),
     (dict(strategy=3), "strategy is 3, expected the name of one or None"),
+    (dict(strategy=""), "strategy is '', expected the name of one or None"),
+    (dict(strategy="two_pass\0xyz"), r"strategy is 'two_pass\\x00xyz', expected the name of one or None"),
+    (dict(strategy="x\ny"), r"strategy is 'x\\ny', expected the name of one or None"),
+    (dict(strategy="\ud800"), r"strategy is '\\ud800', expected the name of one or None"),
+    (dict(activation="x\ny"), r"activation is 'x\\ny', expected one of"),
+    (dict(activation="swiglu_clamped", limit=1e-60), "limit is 1e-60, which is 0 in float32, expected a number that float32 holds"),
+    (dict(activation="swiglu_clamped", alpha=1e300), r"alpha is 1e\+300, which is infinite in float32"),
+    (dict(activation="swiglu_clamped", up_offset=1e-46), "up_offset is 1e-46, which is 0 in float32"),
+    (dict(a=Interface(version=3)), "a cannot be had by __array_interface__: Missing __array_interface__"),
+    (dict(a=Interface(version=3, typestr="<q9", shape=(4, 32), data=(8, False))), "a cannot be had by __array_interface__: "),
+    (dict(a=Interface(version=3, typestr="<f2", shape=("x",), data=None)), "a cannot be had by __array_interface__: "),
     (dict(b1=FP4), "b2 is float16, expected nvfp4"),
     (dict(b1=FP4, b2=fp4(scales=(8, 3))), r"b2.scales has the shape \[8, 3\], expected \[8, 2\]"),
     (dict(b1=FP4, b2=fp4(values=(8, 12))), "b2.values has rows of 12 bytes"),
@@ -207,6 +223,14 @@ ATTENTION = [
     (dict(causal=1), "causal is 1, expected True or False"),
     (dict(window=3), "window is 3"),
     (dict(window=(1, 2, 3)), "window is"),
+    (dict(window={5, 0}), "window is {0, 5}, expected the keys to the left and to the right"),
+    (dict(window={3: 1, 0: 2}), "window is {3: 1, 0: 2}, expected the keys"),
+    (dict(window=(one for one in (1, 0))), "window is <generator"),
+    (dict(scale=1e300), r"scale is 1e\+300, which is infinite in float32, expected a number that float32 holds"),
+    (dict(scale=-1e-60), "scale is -1e-60, which is 0 in float32, expected a number that float32 holds"),
+    (dict(softcap=1e-60), "softcap is 1e-60, which is 0 in float32"),
+    (dict(strategy=""), "strategy is '', expected the name of one or None"),
+    (dict(strategy="split\0xyz"), r"strategy is 'split\\x00xyz', expected the name of one or None"),
     (dict(window=(-2, 0)), "window's left is -2"),
     (dict(scale=float("inf")), "scale is inf, expected a finite number"),
     (dict(scale="x"), "scale is 'x', expected a number"),
@@ -317,3 +341,11 @@ def test_every_argument_says_which_types_it_takes(function, given, expected):
             with pytest.raises(thresher.InvalidArgumentError) as refused:
                 function(**{**given, argument: array})
             assert str(refused.value) == f"{argument} is {array.dtype.name}, expected {types}"
+
+
+def test_results_that_no_memory_holds():
+    wide = np.lib.stride_tricks.as_strided(ones(1, 32), (2**50, 32), (64, 2))
+    for call, shape in ((lambda: tn.dual_gemm(wide, B, B), "[1125899906842624, 8]"), (lambda: tn.gemm(wide, B, out_dtype=np.float32), "[1125899906842624, 8]")):
+        with pytest.raises(thresher.OutOfMemoryError) as refused:
+            call()
+        assert str(refused.value).startswith(f"out of the shape {shape} in float") and "\n" not in str(refused.value)

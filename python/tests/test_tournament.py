@@ -129,6 +129,18 @@ def gives_a_list(a, b1, b2):
     return [gives_back(a, b1, b2)]
 
 
+def gives_complex(a, b1, b2):
+    return gives_back(a, b1, b2).astype("complex64")
+
+
+def gives_whole_numbers(a, b1, b2):
+    return gives_back(a, b1, b2).astype("int32")
+
+
+def gives_objects(a, b1, b2):
+    return gives_back(a, b1, b2).astype(object)
+
+
 def never_ends(a, b1, b2, out):
     while True:
         pass
@@ -193,6 +205,9 @@ def test_more_of_both(small, hold):
         goes_on_afterwards: ("correct", ""),
         raises: ("correct", "it raised KeyError: 'no such"),
         gives_another_shape: ("correct", "it gave back the shape [3, 3], expected [7, 72]"),
+        gives_complex: ("correct", "it gave back complex64, expected float16 or another floating-point type"),
+        gives_whole_numbers: ("correct", "it gave back int32, expected float16 or another floating-point type"),
+        gives_objects: ("correct", "it gave back object, expected float16 or another floating-point type"),
         gives_a_list: ("correct", "it gave back a value of the type list, expected an array of the shape [7, 72]"),
     }
     found = hold(small(), [writes_out, gives_back, "interleaved", *cheats, thresher.Contestant(kernel=never_ends, time_limit_s=1)])

@@ -437,7 +437,7 @@ class Functions:
 
 def _between(dtype: DType, scale: float) -> _layers.Between:
     format = None if dtype is None else _layers.INTERMEDIATES[dtype_name("intermediate_dtype", dtype, tuple(_layers.INTERMEDIATES))]
-    return _layers.Between(format, _options.number("intermediate_scale", scale))
+    return _layers.Between(format, _layers.scale_of(scale))
 
 
 def _grouped_weights(call, b1, b2, bias1, bias2, order, names):

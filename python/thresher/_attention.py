@@ -13,7 +13,7 @@ from ._operands import (
     expect_same_device,
     expect_shape,
 )
-from ._options import finite, strategy_of, truth, whole_number
+from ._options import finite, shown, strategy_of, truth, whole_number
 from ._plans import HOST, Place, Plan, calls, made, planned
 
 
@@ -27,12 +27,21 @@ class Options(NamedTuple):
 
 def options_of(causal, scale, softcap, window) -> Options:
     truth("causal", causal)
-    try:
-        left, right = window
-    except (TypeError, ValueError):
-        refuse(f"window is {window!r}, expected the keys to the left and to the right that are visible, -1 for all")
-    return Options(causal, None if scale is None else finite("scale", scale), finite("softcap", softcap),
+    left, right = window_of(window)
+    cap = finite("softcap", softcap)
+    if cap < 0:
+        refuse(f"softcap is {cap:g}, expected 0 (none) or a finite number above 0")
+    return Options(causal, None if scale is None else finite("scale", scale), cap,
                    whole_number("window's left", left, -1, 2**62), whole_number("window's right", right, -1, 2**62))
+
+
+def window_of(window) -> tuple:
+    """Its two numbers, of what has an order."""
+    try:
+        left, right = window if isinstance(window, (tuple, list)) or hasattr(window, "shape") else ()
+    except (TypeError, ValueError):
+        refuse(f"window is {shown(window)}, expected the keys to the left and to the right that are visible, -1 for all")
+    return left, right
 
 
 class Serving(NamedTuple):
@@ -69,6 +78,7 @@ class Shape(NamedTuple):
 
 
 FP8 = (lib.FP8_E4M3, lib.UINT8)
+_HEAD_DIMS, _VALUE_DIMS = (64, 128, 192, 256, 576), (64, 128, 192, 256, 512)
 
 
 def stored_format(operand: Operand) -> int:
@@ -111,6 +121,13 @@ def shape_of(q: Operand, k: Operand, v: Operand, cu_seqlens_q: Operand | None, c
     expect_rank(v, len(k.shape), "as many as k")
     expect_shape(v, (*k.shape[:-1], v.shape[-1]), "that of k but for the last dimension")
     return Shape(batch, heads, kv_heads, queries, keys, width, v.shape[-1])
+
+
+def expect_widths(shape: Shape) -> None:
+    """Of what a call that is traced knows before it runs; else the C interface says the same."""
+    for what, width, widths in (("q and k", shape.head_dim, _HEAD_DIMS), ("v", shape.value_dim, _VALUE_DIMS)):
+        if width not in widths:
+            refuse(f"the last dimension of {what} is {width}, expected {', '.join(map(str, widths[:-1]))} or {widths[-1]}")
 
 
 def _shape_of_pages(q, k, v, cu_seqlens_q, cu_seqlens_k, serving) -> Shape:

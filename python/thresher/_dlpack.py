@@ -4,6 +4,7 @@ import ctypes as c
 
 from ._library import CPU, CUDA, refuse
 from ._operands import Operand, format_of
+from ._options import shown_error
 
 
 class _Device(c.Structure):
@@ -56,7 +57,7 @@ def operand(name: str, array, stream: int | None = None) -> tuple[Operand, objec
         capsule = array.__dlpack__(stream=stream or 1) if device in _STREAMED else array.__dlpack__()
         address = _pointer(capsule, b"dltensor")
     except Exception as error:  # whatever the exporter raises
-        refuse(f"{name} cannot be had by DLPack: {str(error).partition(chr(10))[0]}")
+        refuse(f"{name} cannot be had by DLPack: {shown_error(error)}")
     tensor = _Tensor.from_address(address)
     format = format_of(_type_name(tensor.dtype))
     kind = _DEVICES.get(tensor.device.type)

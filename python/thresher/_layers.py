@@ -7,7 +7,7 @@ from . import _gemm
 from . import _library as lib
 from ._library import refuse
 from ._operands import FORMAT_NAMES, Operand, expect_contiguous, expect_format, expect_rank, expect_same_device, expect_shape, row_stride
-from ._options import OPERAND_FORMATS, OUTPUT_FORMATS
+from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, finite
 from ._packed import Block, Handle, Part, opened
 from ._plans import HOST, Place, Plan, RowsCall, calls, made, planned, row_bucket
 
@@ -22,6 +22,14 @@ class Between(NamedTuple):
 
     format: int | None = None
     scale: float = 1.0
+
+
+def scale_of(scale: float) -> float:
+    """Of what lies between the products."""
+    given = finite("intermediate_scale", scale)
+    if given <= 0:
+        refuse(f"intermediate_scale is {given:g}, expected a finite number above 0")
+    return given
 
 
 class Weights(NamedTuple):

@@ -172,7 +172,7 @@ def _call(function: str, result: Any, operands: dict, options: dict, n: int | No
     if native is None:
         _expect_cpu(leaves)
     if not is_traced and _platforms(leaves) <= {"cpu"}:
-        return jax.tree_util.tree_map(jnp.asarray, on_host(operands))
+        return _beside(leaves, jax.tree_util.tree_map(jnp.asarray, on_host(operands)))
 
     @jax.custom_jvp
     def in_program(given):
@@ -188,6 +188,14 @@ def _call(function: str, result: Any, operands: dict, options: dict, n: int | No
     made = in_program({name: _converted(name, one) for name, one in operands.items()})
     axes = frozenset().union(*map(_varying_axes, leaves))
     return jax.tree_util.tree_map(lambda one: _vary(one, axes), made)
+
+
+def _beside(leaves: list, results: Any) -> Any:
+    """Results on the one device of the CPU that arrays of a call were put on."""
+    devices = frozenset().union(*(one.devices() for one in leaves if isinstance(one, jax.Array) and one.committed))
+    if len(devices) != 1 or all(one.devices() == devices for one in jax.tree_util.tree_leaves(results)):
+        return results
+    return jax.device_put(results, next(iter(devices)))
 
 
 def _varying_axes(value: Any) -> frozenset:
@@ -229,6 +237,7 @@ def dual_gemm(a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu",
     _of.expect_rank(tokens, 2, "[M, K]")
     columns, depth = _dual._shape_of_weights(gate, up)
     _of.expect_shape(tokens, (tokens.shape[0], depth), "[M, K] with the K of b1")
+    _options.expect_depth(depth, tokens.format, gate.format)
     options = _activation(activation, alpha, limit, up_offset, threads)
     dtype = _dtype(out_dtype, tokens.format, gate.format)
     return _call("dual_gemm", _shaped((tokens.shape[0], columns), dtype), dict(a=a, b1=b1, b2=b2), dict(out_dtype=dtype.name, **options))
@@ -306,6 +315,7 @@ def gemm(a: Operand, b: Operand, *, bias: Array | None = None, out_dtype: DType 
     _gemm.expect_weights(weights, offset)
     columns, depth = weights.shape
     _of.expect_shape(tokens, (tokens.shape[0], depth), "[M, K] with the K of b")
+    _options.expect_depth(depth, tokens.format, weights.format)
     dtype, threads = _dtype(out_dtype, tokens.format, weights.format), _options.threads_of(threads)
     return _call("gemm", _shaped((tokens.shape[0], columns), dtype), dict(a=a, b=b, bias=bias), dict(out_dtype=dtype.name, threads=threads))
 
@@ -347,7 +357,7 @@ def moe(x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: 
 
 def _between(dtype: DType, scale: float) -> dict:
     name = None if dtype is None else _dtype_name("intermediate_dtype", dtype, tuple(_layers.INTERMEDIATES))
-    return dict(intermediate_dtype=name, intermediate_scale=_options.number("intermediate_scale", scale))
+    return dict(intermediate_dtype=name, intermediate_scale=_layers.scale_of(scale))
 
 
 def _layer(function: str, operands: dict, out_dtype: DType, options: dict) -> jax.Array:
@@ -398,7 +408,9 @@ def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, off
     if order is not None:
         _options.one_of("order", order, _options.ORDERS)
     view = _grouped._view(weights, has_activation=True)
-    dtype = _dtype(out_dtype, _tokens("a", a).format, weights.b1.format)
+    tokens = _tokens("a", a)
+    _options.expect_depth(weights.b1.shape[2], tokens.format, weights.b1.format)
+    dtype = _dtype(out_dtype, tokens.format, weights.b1.format)
     options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=_divisor(row_ids_divisor, row_ids), order=order)
     operands = dict(a=a, b1=b1, b2=b2, offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias1=bias1, bias2=bias2)
     return _grouped_call("grouped_dual_gemm", operands, view["experts"], view["n"], dtype, options)
@@ -413,7 +425,9 @@ def grouped_gemm(a: Operand, b: Operand, *, offsets: Array | None = None, counts
     """
     weights = _grouped.Weights(_operand("b", b), None, _optional("bias", bias), None, None)
     view = _grouped._view(weights, has_activation=False)
-    dtype = _dtype(out_dtype, _tokens("a", a).format, weights.b1.format)
+    tokens = _tokens("a", a)
+    _options.expect_depth(weights.b1.shape[2], tokens.format, weights.b1.format)
+    dtype = _dtype(out_dtype, tokens.format, weights.b1.format)
     operands = dict(a=a, b=b, offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias=bias)
     return _grouped_call("grouped_gemm", operands, view["experts"], view["n"], dtype,
                          dict(row_ids_divisor=_divisor(row_ids_divisor, row_ids), threads=_options.threads_of(threads)))
@@ -459,6 +473,7 @@ def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: floa
     lengths = [_optional(name, operands[name]) for name in ("cu_seqlens_q", "cu_seqlens_k")]
     serving = _attention.Serving(*(_optional(name, operands[name]) for name in _attention.Serving._fields))
     shape = _attention.shape_of(queries, keys, values, *lengths, serving)
+    _attention.expect_widths(shape)
     _attention.expect_serving(queries, keys, shape, serving)
     chosen = _attention.options_of(causal, scale, softcap, window)
     options = dict(causal=causal, scale=chosen.scale, softcap=chosen.softcap, window=(chosen.window_left, chosen.window_right),

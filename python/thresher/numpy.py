@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as _np
 
-from . import _conversions, _dlpack, _packed
+from . import _conversions, _dlpack, _options, _packed
 from . import _library as _lib
 from . import _operands as _of
 from ._array_functions import Array, Call, Functions
 from ._array_functions import kind as _kind
+from ._errors import OutOfMemoryError as _OutOfMemoryError
 from ._library import refuse as _refuse
 
 __all__ = [
@@ -60,7 +61,10 @@ class _Call(Call):
                 return made
             if not hasattr(array, "__array_interface__"):
                 _refuse(f"{name} is {_kind(array)}, expected a NumPy array or an object with __dlpack__ or __array_interface__")
-            array = _np.asarray(array)
+            try:
+                array = _np.asarray(array)
+            except Exception as error:  # whatever NumPy or the object raises
+                _refuse(f"{name} cannot be had by __array_interface__: {_options.shown_error(error)}")
         return self.of_array(name, array, array.__array_interface__["data"][0], (_lib.CPU, 0))
 
     def integers(self, name: str, array: Any) -> _of.Operand:
@@ -79,7 +83,11 @@ class _Call(Call):
 
     def output(self, out: Any, shape: tuple, format: int, *, zeros: bool = False, name: str = "out") -> tuple:
         if out is None:
-            out = (_np.zeros if zeros else _np.empty)(shape, self.dtype(format))
+            dtype = self.dtype(format)
+            try:
+                out = (_np.zeros if zeros else _np.empty)(shape, dtype)
+            except (MemoryError, ValueError):  # of more bytes than there are, or than can be counted
+                raise _OutOfMemoryError(f"{name} of the shape {list(shape)} in {dtype.name} cannot be allocated") from None
         return out, self.written_to(name, out)
 
     def written_to(self, name: str, array: Any) -> _of.Operand:

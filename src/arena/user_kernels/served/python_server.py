@@ -76,13 +76,20 @@ def memory_at(address, count):
     return (ctypes.c_uint8 * count).from_address(address)
 
 
-def expect_shape(result, expected):
-    """Of what a kernel gave back, whatever it is."""
-    if not hasattr(result, "shape"):
+def name_of(type):
+    """Of NumPy's and torch's types."""
+    return str(getattr(type, "name", type)).removeprefix("torch.")
+
+
+def expect_fits(result, out):
+    """Of what a kernel gave back, whatever it is: what copying would leave out is refused, rounding is not."""
+    if not hasattr(result, "shape") or not hasattr(result, "dtype"):
         what = "None" if result is None else f"a value of the type {type(result).__name__}"
-        raise Refused(f"it gave back {what}, expected an array of the shape {list(expected)}")
-    if result.shape != expected:
-        raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(expected)}")
+        raise Refused(f"it gave back {what}, expected an array of the shape {list(out.shape)}")
+    if result.shape != out.shape:
+        raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(out.shape)}")
+    if not name_of(result.dtype).startswith(("float", "bfloat")):
+        raise Refused(f"it gave back {name_of(result.dtype)}, expected {name_of(out.dtype)} or another floating-point type")
 
 
 class NumpyArrays:
@@ -114,7 +121,7 @@ class NumpyArrays:
 
     @staticmethod
     def copy(out, result):
-        expect_shape(result, out.shape)
+        expect_fits(result, out)
         out[...] = result
 
 
@@ -145,7 +152,7 @@ class TorchTensors:
 
     @staticmethod
     def copy(out, result):
-        expect_shape(result, out.shape)
+        expect_fits(result, out)
         out.copy_(result)
 
 
