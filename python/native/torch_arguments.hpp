@@ -22,8 +22,10 @@ inline char kind_of(char argument) {
   return may_be_none(argument) ? static_cast<char>(argument - 'A' + 'a') : argument;
 }
 inline bool is_tensor(char argument) {
-  return std::string_view("twp").find(kind_of(argument)) != std::string_view::npos;
+  return std::string_view("twop").find(kind_of(argument)) != std::string_view::npos;
 }
+
+inline bool is_written(char argument) { return kind_of(argument) == 'o'; }
 
 /// The arguments of one call, which stay the dispatcher's until they are dropped.
 class Arguments {

@@ -42,6 +42,19 @@ struct ForwardLevels {
   }
 };
 
+/// Of an at::Tensor, to which a handle points.
+struct Writes {
+  using IsInference = bool (*)(AtenTensorHandle tensor);
+  using Count = void (*)(AtenTensorHandle tensor);
+  IsInference is_inference = loaded<IsInference>("libtorch_cpu.so", "_ZN2at6native12is_inferenceERKNS_6TensorE");
+  Count count = loaded<Count>("libtorch_cpu.so", "_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE");
+};
+
+const Writes& writes() {
+  static const Writes one;
+  return one;
+}
+
 /// True where it cannot be told.
 bool has_dispatch_mode() {
   using IsEnabled = bool (*)();
@@ -57,6 +70,14 @@ bool may_go_below_autograd() {
   static const ForwardLevels levels;
   return !aoti_torch_grad_mode_is_enabled() && autograd_keys != 0 && guard().is_there() && !has_dispatch_mode() &&
          !levels.is_one_open();
+}
+
+bool counts_writes() { return writes().is_inference != nullptr && writes().count != nullptr; }
+
+void count_write(TensorView written) {
+  if (!writes().is_inference(written.handle())) {
+    writes().count(written.handle());
+  }
 }
 
 BelowAutograd::BelowAutograd() { guard().construct(guard_, autograd_keys); }

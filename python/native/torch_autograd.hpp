@@ -1,8 +1,11 @@
 #pragma once
-/// PyTorch's dispatcher below autograd, and whether a call needs autograd at all. The stable ABI has neither: both are
-/// looked up in the loaded libraries, and where they are missing Python does what they are for.
+/// PyTorch's dispatcher below autograd, whether a call needs autograd at all, and what autograd is told of writes. The
+/// stable ABI has none of them: they are looked up in the loaded libraries, and where they are missing Python does what
+/// they are for.
 #include <cstddef>
 #include <cstdint>
+
+#include "torch_tensors.hpp"
 
 namespace thresher::torch_binding {
 
@@ -12,6 +15,12 @@ void set_autograd_keys(std::uint64_t keys);
 /// Whether a call needs no derivative and no Python: no gradient is recorded, no forward-mode level is open, and this
 /// thread has no dispatch mode, whose exceptions would not come through C++.
 [[nodiscard]] bool may_go_below_autograd();
+
+/// Whether `count_write` can tell autograd of what is written.
+[[nodiscard]] bool counts_writes();
+
+/// So that autograd refuses to use what an earlier operation saved of the tensor. One of inference mode has no count.
+void count_write(TensorView written);
 
 /// While one lives, this thread's calls pass over the keys of autograd.
 class BelowAutograd {

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "torch_autograd.hpp"
+
 namespace thresher::torch_binding {
 namespace {
 
@@ -75,11 +77,19 @@ std::int64_t version_of(TensorView tensor) {
   return std::bit_cast<std::int64_t>(stack[0]);
 }
 
+/// Whether all bytes of packed weights lie in their storage, which may have been made smaller since.
+bool is_whole(TensorView block, std::span<const std::int64_t> sizes) {
+  return sizes.size() == 1 && block.storage_offset() + sizes[0] <= block.storage_bytes();
+}
+
 constexpr std::int64_t longest_header = 1 << 16;
 
 /// What is known of packed weights: on the CPU their header, which may have been written over since the last call.
 /// False where it has to be looked at first.
 bool put_block(Key& key, TensorView block, std::span<const std::int64_t> sizes) {
+  if (!is_whole(block, sizes)) {
+    return false;
+  }
   const auto* bytes = static_cast<const char*>(block.data());
   key.put(bytes);
   if (block.is_cuda()) {
@@ -96,7 +106,7 @@ bool put_block(Key& key, TensorView block, std::span<const std::int64_t> sizes) 
     return true;
   }
   std::int64_t length = 0;
-  if (sizes.size() != 1 || sizes[0] < static_cast<std::int64_t>(sizeof length) || block.strides(1)[0] != 1) {
+  if (sizes[0] < static_cast<std::int64_t>(sizeof length) || block.strides(1)[0] != 1) {
     return false;
   }
   std::memcpy(&length, bytes, sizeof length);
@@ -109,8 +119,10 @@ bool put_block(Key& key, TensorView block, std::span<const std::int64_t> sizes) 
   return true;
 }
 
+/// False where Python has to look at the call: a tensor without memory it refuses, and its operator counts what it
+/// writes.
 bool put_tensor(Key& key, TensorView tensor, char kind) {
-  if (!tensor.is_defined()) {
+  if (!tensor.has_memory() || (kind == 'o' && !counts_writes())) {
     return false;
   }
   const std::size_t rank = tensor.rank();

@@ -79,6 +79,14 @@ class KnownPlaces {
   std::int32_t before_;
 };
 
+void count_writes(const Arguments& arguments) {
+  for (std::size_t i = 0; i < arguments.count(); ++i) {
+    if (is_written(arguments[i]) && !arguments.is_none(i)) {
+      count_write(arguments.tensor(i));
+    }
+  }
+}
+
 /// False when the call is refused; nothing was written then, and Python says why.
 bool run_kept(const Call& call, Arguments& arguments, StableIValue* stack) {
   const thresher_torch_places& at = arguments.at();
@@ -102,6 +110,7 @@ bool run_kept(const Call& call, Arguments& arguments, StableIValue* stack) {
   if (run(call.how, call.append, arguments, stream, {outputs[0], outputs[1], workspace.data()}) != THRESHER_OK) {
     return false;
   }
+  count_writes(arguments);
   arguments.drop();
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     stack[i] = std::bit_cast<StableIValue>(made[i].release());
@@ -208,19 +217,9 @@ void run_below_autograd(std::size_t index, StableIValue* stack) {
   ok(code);
 }
 
-/// False for a tensor that stands for others or for none, as those of a trace do.
-bool has_memory(TensorView tensor) {
-  void* data = nullptr;
-  if (!tensor.is_defined() || aoti_torch_get_data_ptr(tensor.handle(), &data) != thresher_torch_success) {
-    return false;
-  }
-  const auto sizes = tensor.sizes(tensor.rank());
-  return data != nullptr || std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-}
-
 bool have_memory(const Arguments& arguments) {
   for (std::size_t i = 0; i < arguments.count(); ++i) {
-    if (is_tensor(arguments[i]) && !arguments.is_none(i) && !has_memory(arguments.tensor(i))) {
+    if (is_tensor(arguments[i]) && !arguments.is_none(i) && !arguments.tensor(i).has_memory()) {
       return false;
     }
   }

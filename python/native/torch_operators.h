@@ -77,8 +77,8 @@ typedef struct thresher_torch_call {
 } thresher_torch_call;
 
 /* 1 if this library has the operator, whose arguments are described by one character each: t a tensor, w one whose
- * address a plan depends on, p packed weights, i an int, f a float, b a bool, s a string, d a type; capitals where None
- * may be given. Before its first call. */
+ * address a plan depends on, o one that is written, p packed weights, i an int, f a float, b a bool, s a string, d a
+ * type; capitals where None may be given. Before its first call. */
 THRESHER_TORCH_API int32_t thresher_torch_describe(const char* name, const char* arguments,
                                                    const thresher_torch_places* places);
 /* 1 if PyTorch took the operators of this library. */

@@ -2,6 +2,7 @@
 /// PyTorch's tensors by its stable ABI: those of the caller, and those that a call makes.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,6 +52,14 @@ class TensorView {
     ok(aoti_torch_get_data_ptr(tensor_, &data));
     return data;
   }
+  /// False for a tensor that stands for others or for none, as those of a trace do, and for one whose memory is freed.
+  [[nodiscard]] bool has_memory() const {
+    void* data = nullptr;
+    if (!is_defined() || aoti_torch_get_data_ptr(tensor_, &data) != thresher_torch_success) {
+      return false;
+    }
+    return data != nullptr || is_empty();
+  }
   [[nodiscard]] std::size_t rank() const {
     std::int64_t rank = 0;
     ok(aoti_torch_get_dim(tensor_, &rank));
@@ -62,6 +71,13 @@ class TensorView {
   [[nodiscard]] std::span<const std::int64_t> strides(std::size_t rank) const {
     return {pointer(&aoti_torch_get_strides), rank};
   }
+  [[nodiscard]] bool is_empty() const {
+    const auto extents = sizes(rank());
+    return std::find(extents.begin(), extents.end(), 0) != extents.end();
+  }
+  /// In elements.
+  [[nodiscard]] std::int64_t storage_offset() const { return number(&aoti_torch_get_storage_offset); }
+  [[nodiscard]] std::int64_t storage_bytes() const { return number(&aoti_torch_get_storage_size); }
   [[nodiscard]] std::int32_t dtype() const { return number(&aoti_torch_get_dtype); }
   [[nodiscard]] std::int32_t device_type() const { return number(&aoti_torch_get_device_type); }
   [[nodiscard]] std::int32_t device_index() const { return number(&aoti_torch_get_device_index); }
@@ -74,9 +90,9 @@ class TensorView {
     ok(get(tensor_, &values));
     return values;
   }
-  template <class Get>
-  std::int32_t number(Get get) const {
-    std::int32_t value = 0;
+  template <class Number>
+  Number number(AOTITorchError (*get)(AtenTensorHandle, Number*)) const {
+    Number value = 0;
     ok(get(tensor_, &value));
     return value;
   }

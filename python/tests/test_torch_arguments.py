@@ -1,5 +1,6 @@
 """Arguments of thresher.torch: those of a wrong type are refused in one sentence, those of a wider one are taken, and types that nobody says."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: the tests of thresher.torch are left out")
@@ -305,3 +306,240 @@ def test_tensors_on_several_devices_are_refused():
         with pytest.raises(thresher.Error, match=f"^{named}, expected") as refused:
             call()
         assert "\n" not in str(refused.value)
+
+
+def freed(tensor):
+    """A tensor of the same shape whose storage is gone, as it is of parameters that are sharded or swapped out."""
+    gone = tensor.clone()
+    gone.untyped_storage().resize_(0)
+    return gone
+
+
+class Wrapper(torch.Tensor):
+    """A tensor without memory of its own."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), options=None):
+        raise NotImplementedError(str(function))
+
+
+class DTensor(Wrapper):
+    """Of the same name as torch.distributed's, which is made in a process group alone."""
+
+
+CODES, FACTORS, ONE = torch.zeros(24, 32, dtype=torch.uint8), torch.zeros(24, 4, dtype=torch.uint8), torch.ones(1)
+EIGHT = torch.zeros(24, 64, dtype=torch.uint8)
+Q8 = torch.zeros(1, 2, 5, 64, dtype=torch.uint8)
+
+
+def fp8_of(scales):
+    return thresher.Fp8(EIGHT, scales, per="tensor")
+
+
+def nvfp4_of(scales=FACTORS, global_scale=ONE):
+    return thresher.Nvfp4(CODES, scales, global_scale)
+
+
+# Operands that may be missing, and those that packing reads: (name in the sentence, a tensor as it should be, the call).
+READ = {
+    "pack b1": ("b1", B, lambda one: tt.pack(one, B)),
+    "pack b2": ("b2", B, lambda one: tt.pack(B, one)),
+    "pack_gemm b": ("b", B, lambda one: tt.pack_gemm(one)),
+    "pack_gemm bias": ("bias", torch.ones(24), lambda one: tt.pack_gemm(B, bias=one)),
+    "pack_grouped b1": ("b1", EXPERTS, lambda one: tt.pack_grouped(one)),
+    "pack_grouped bias1": ("bias1", torch.ones(3, 16), lambda one: tt.pack_grouped(EXPERTS, bias1=one)),
+    "pack_grouped bias2": ("bias2", torch.ones(3, 16), lambda one: tt.pack_grouped(EXPERTS, EXPERTS, bias1=torch.ones(3, 16), bias2=one)),
+    "fp8 scale": ("b1_scales", ONE, lambda one: tt.pack(fp8_of(one), fp8_of(ONE))),
+    "nvfp4 scales": ("b_scales", FACTORS, lambda one: tt.pack_gemm(nvfp4_of(scales=one))),
+    "nvfp4 global scale": ("b2_global_scale", ONE, lambda one: tt.pack(nvfp4_of(), nvfp4_of(global_scale=one))),
+}
+GIVEN = {
+    "bias": ("bias", torch.ones(24), lambda one: tt.gemm(A, B, bias=one)),
+    "global scale": ("b1.global_scale", ONE, lambda one: tt.dual_gemm(A, nvfp4_of(global_scale=one), nvfp4_of())),
+    "k_descale": ("k_descale", torch.ones(1, 2), lambda one: tt.attention(Q, Q8, Q8, k_descale=one)),
+    "v_descale": ("v_descale", torch.ones(1, 2), lambda one: tt.attention(Q, Q8, Q8, v_descale=one)),
+    "row_weights": ("row_weights", torch.ones(11), lambda one: tt.grouped_gemm(ROWS, EXPERTS, row_weights=one, **GROUPED)),
+    "weights": ("weights", PACKED, lambda one: tt.dual_gemm_packed(A, one, 24)),
+    "gate_up": ("gate_up", PACKED, lambda one: tt.gated_mlp(A, one, DOWN)),
+    "down": ("down", DOWN, lambda one: tt.gated_mlp(A, PACKED, one)),
+    "moe down": ("down", BELOW, lambda one: tt.moe(ROWS, MANY, one, IDS, WEIGHTS)),
+    "append k_descale": ("k_descale", torch.ones(2), lambda one: tt.append(
+        KEYS, KEYS, *[torch.zeros(5, 4, 2, 64, dtype=torch.uint8) for _ in range(2)], torch.arange(9), pairs="none", k_descale=one, v_descale=torch.ones(2))),
+    "packed_info": ("weights", PACKED, lambda one: tt.packed_info(one)),
+}
+
+
+@pytest.mark.parametrize("case", [*READ, *GIVEN])
+def test_a_tensor_whose_memory_is_freed_is_refused_by_its_name(case):
+    name, good, call = {**READ, **GIVEN}[case]
+    for _ in range(2):  # the second call is one that was made before
+        call(good)
+        with pytest.raises(thresher.InvalidArgumentError, match=f"^{name} has the shape .* but no memory: its storage was freed$"):
+            call(freed(good))
+
+
+@pytest.mark.parametrize("case", READ)
+def test_packing_refuses_a_tensor_without_memory_of_its_own(case):
+    name, good, call = READ[case]
+    for odd, sentence in ((good.to("meta"), "is on (meta|cpu)(, expected (meta|cpu), where b1? is)?"),
+                          (DTensor(good), f"^{name} is a DTensor, expected a plain tensor: give its full_tensor\\(\\)$"),
+                          (Wrapper(good), f"^{name} is a Wrapper on cpu, which has no memory of its own, expected a plain tensor$"),
+                          (torch._subclasses.FakeTensorMode().from_tensor(good), f"^{name} is a FakeTensor on cpu, which has no memory"),
+                          (torch.nested.nested_tensor([good.reshape(-1)]), f"^{name} is a nested tensor, expected a plain one$")):
+        with pytest.raises(thresher.InvalidArgumentError, match=sentence) as refused:
+            call(odd)
+        assert "\n" not in str(refused.value)
+
+
+def test_weights_on_meta_alone_are_refused_by_packing():
+    for call in (lambda: tt.pack(B.to("meta"), B.to("meta")), lambda: tt.pack_gemm(B.to("meta"))):
+        with pytest.raises(thresher.InvalidArgumentError, match="^b1? is on meta, expected cpu or cuda$"):
+            call()
+
+
+def test_packed_weights_in_a_storage_that_was_made_smaller_are_refused():
+    packed = tt.pack_gemm(B)
+    for _ in range(2):
+        smaller = packed.clone()
+        tt.gemm_packed(A, smaller, 24)
+        smaller.untyped_storage().resize_(16)
+        with pytest.raises(thresher.InvalidArgumentError, match=f"^weights ends at byte {packed.numel()} of its storage, which has 16$"):
+            tt.gemm_packed(A, smaller, 24)
+
+
+def test_no_elements_need_no_memory():
+    assert tt.dual_gemm(A[:0], B, B).shape == (0, 24)
+    assert tt.gemm_packed(A, tt.pack_gemm(B[:0], bias=torch.ones(0)), 0).shape == (5, 0)
+
+
+ODD_LAYOUTS = {
+    "nested": (lambda x: torch.nested.nested_tensor([x, x]), "is a nested tensor, expected a plain one"),
+    "jagged": (lambda x: torch.nested.nested_tensor([x, x], layout=torch.jagged), "is a nested tensor, expected a plain one"),
+    "quantized": (lambda x: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8), "is a quantized tensor of qint8, expected a plain one"),
+    "sparse": (lambda x: x.to_sparse(), "is torch.sparse_coo on cpu, expected torch.strided"),
+    "DTensor": (DTensor, "is a DTensor, expected a plain tensor: give its full_tensor"),
+}
+TAKING = {
+    "dual_gemm": ("a", A, lambda one: tt.dual_gemm(one, B, B)),
+    "dual_gemm b2": ("b2", B, lambda one: tt.dual_gemm(A, B, one)),
+    "dual_gemm out": ("out", torch.zeros(5, 24), lambda one: tt.dual_gemm(A, B, B, out=one)),
+    "gemm bias": ("bias", torch.zeros(24), lambda one: tt.gemm(A, B, bias=one)),
+    "gated_mlp": ("x", A, lambda one: tt.gated_mlp(one, PACKED, DOWN)),
+    "offsets": ("offsets", OFFSETS.long(), lambda one: tt.grouped_gemm(ROWS, EXPERTS, offsets=one)),
+    "moe": ("topk_weights", WEIGHTS, lambda one: tt.moe(ROWS, MANY, BELOW, IDS, one)),
+    "attention": ("q", Q, lambda one: tt.attention(one, Q, Q)),
+    "attention out": ("q", Q, lambda one: tt.attention(one, Q, Q, return_lse=True, out=torch.empty_like(Q))),
+    "append": ("k", KEYS, lambda one: tt.append(one, KEYS, *[torch.zeros(5, 4, 2, 64, dtype=torch.bfloat16) for _ in range(2)], torch.arange(9), pairs="none")),
+    "pack": ("b1", B, lambda one: tt.pack(one, B)),
+    "packed_info": ("weights", PACKED, lambda one: tt.packed_info(one)),
+}
+
+
+@pytest.mark.parametrize("case", TAKING)
+@pytest.mark.parametrize("layout", ODD_LAYOUTS)
+def test_tensors_of_another_kind_are_refused_in_one_sentence(case, layout):
+    name, good, call = TAKING[case]
+    make, sentence = ODD_LAYOUTS[layout]
+    with torch.inference_mode(False), torch.no_grad():
+        odd = make(good.clone())
+        with pytest.raises(thresher.InvalidArgumentError, match=f"^{name} {sentence}") as refused:
+            call(odd)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_sign_that_is_still_to_be_turned_is_turned_before_weights_are_packed():
+    minus, bias, offsets = -B, torch.arange(24.0), torch.tensor([0, 5], dtype=torch.int32)
+    turned = torch._neg_view(B)
+    assert torch.equal(tt.pack(turned, B), tt.pack(minus, B)) and torch.equal(tt.pack(B, turned), tt.pack(B, minus))
+    assert torch.equal(tt.pack_gemm(turned, bias=torch._neg_view(bias)), tt.pack_gemm(minus, bias=-bias))
+    assert torch.equal(tt.pack_grouped(turned[None], bias1=torch._neg_view(bias[None])), tt.pack_grouped(minus[None], bias1=-bias[None]))
+    assert torch.equal(tt.pack_gemm(fp8_of(torch._neg_view(ONE))), tt.pack_gemm(fp8_of(-ONE)))
+    assert torch.equal(tt.gemm(A, turned, bias=torch._neg_view(bias)), tt.gemm(A, minus, bias=-bias))
+    assert torch.equal(tt.grouped_gemm(A, turned[None], offsets=offsets), tt.grouped_gemm(A, minus[None], offsets=offsets))
+
+
+@pytest.mark.parametrize("n", [-1, 0, 2**50, 2**62])
+def test_a_wrong_n_is_refused_before_anything_is_allocated(n):
+    for name, of_weights in (("dual_gemm_packed", 24), ("gemm_packed", 24), ("grouped_dual_gemm_packed", 16), ("grouped_gemm_packed", 16)):
+        with pytest.raises(thresher.InvalidArgumentError, match=f"^n is {n}, but the weights have N = {of_weights}$"):
+            CALLS[name](n)
+
+
+TRUTHS = [True, False, np.True_, torch.tensor(True)]
+NUMBERS = [
+    *((name, dict(activation="swiglu_clamped", **{constant: None}), constant) for name in ACTIVATED for constant in ("alpha", "limit", "up_offset")),
+    *((name, dict(n=None), "n") for name in PRODUCTS if name.endswith("_packed")),
+    *((name, dict(row_ids_divisor=None), "row_ids_divisor") for name in PRODUCTS if name.startswith("grouped")),
+    *(("attention", {option: None}, option) for option in ("scale", "softcap")),
+    *(("append", {option: None}, option) for option in ("rotary_dim", "theta")),
+    *((name, dict(intermediate_scale=None), "intermediate_scale") for name in ("gated_mlp", "moe")),
+]
+
+
+@pytest.mark.parametrize("truth", TRUTHS, ids=["True", "False", "numpy", "tensor"])
+@pytest.mark.parametrize("name, options, option", NUMBERS, ids=[f"{name}, {option}" for name, _, option in NUMBERS])
+def test_a_truth_is_no_number(name, options, option, truth):
+    given = {key: truth if value is None else value for key, value in options.items()}
+    with pytest.raises(thresher.InvalidArgumentError, match=f"^{option} is .*, expected a (whole )?number$"):
+        CALLS[name](**given)
+
+
+def test_a_truth_is_no_window():
+    for window in ((True, 0), (3, False), (False, -1)):
+        with pytest.raises(thresher.InvalidArgumentError, match="^window's (left|right) is (True|False), expected a whole number$"):
+            tt.attention(Q, Q, Q, window=window)
+
+
+@pytest.mark.parametrize("truth", [True, False, np.True_])
+def test_a_truth_is_no_number_to_arrays_either(truth):
+    a, b, q = np.ones((4, 64), np.float16), np.ones((16, 64), np.float16), np.ones((1, 2, 4, 64), np.float16)
+    for call, option in ((lambda: tn.dual_gemm(a, b, b, activation="swiglu_clamped", alpha=truth), "alpha"),
+                         (lambda: tn.dual_gemm(a, b, b, threads=truth), "threads"), (lambda: tn.attention(q, q, q, softcap=truth), "softcap"),
+                         (lambda: tn.attention(q, q, q, scale=truth), "scale"), (lambda: tn.attention(q, q, q, window=(truth, 0)), "window's left")):
+        with pytest.raises(thresher.InvalidArgumentError, match=f"^{option} is .*, expected a (whole )?number$"):
+            call()
+
+
+def test_numbers_of_numpy_and_arrays_of_one_are_still_numbers():
+    a, b = np.ones((4, 64), np.float16), np.ones((16, 64), np.float16)
+    for one in (np.float32(2), np.int64(2), np.array(2.0), 2):
+        assert (tn.dual_gemm(a, b, b, activation="swiglu_clamped", limit=one) == tn.dual_gemm(a, b, b, activation="swiglu_clamped", limit=2.0)).all()
+        assert torch.equal(tt.dual_gemm(A, B, B, activation="swiglu_clamped", limit=float(one)),
+                           tt.dual_gemm(A, B, B, activation="swiglu_clamped", limit=one if np.ndim(one) == 0 and not isinstance(one, np.ndarray) else 2.0))
+    assert torch.equal(tt.dual_gemm_packed(A, PACKED, np.int64(24)), tt.dual_gemm_packed(A, PACKED, 24))
+
+
+def test_a_list_beyond_int32_is_refused_by_its_value():
+    q, pages = torch.ones(2, 2, 64, dtype=torch.bfloat16), torch.ones(6, 4, 2, 64, dtype=torch.bfloat16)
+    good = dict(cu_seqlens_q=torch.tensor([0, 1, 2]), block_table=torch.tensor([[5, 1], [2, 0]]), seqused_k=torch.tensor([7, 8]))
+    assert tt.attention(q, pages, pages, **good).shape == q.shape
+    for name, where in (("cu_seqlens_q", "2"), ("block_table", "1, 1"), ("seqused_k", "1")):
+        odd = good[name].clone()
+        odd.view(-1)[-1] = 2**40
+        with pytest.raises(thresher.InvalidArgumentError, match=rf"^{name}\[{where}\] is {2**40}, expected -2147483648 to 2147483647"):
+            tt.attention(q, pages, pages, **{**good, name: odd})
+
+
+def test_mxfp4_that_cannot_be_looked_at_is_refused():
+    values, exponents = torch.zeros(16, 32, dtype=torch.uint8), torch.full((16, 2), 127, dtype=torch.uint8)
+    assert thresher.Nvfp4.of_mxfp4(values, exponents).scales.shape == (16, 4)
+    for given, name in (((values.to("meta"), exponents), "values"), ((values, exponents.to("meta")), "exponents"),
+                        ((values.to("meta"), exponents.to("meta")), "values")):
+        with pytest.raises(thresher.InvalidArgumentError, match=f"^{name} is on meta, expected cpu or cuda"):
+            thresher.Nvfp4.of_mxfp4(*given)
+
+
+def test_packing_inside_of_a_transform_is_refused():
+    with torch.inference_mode(False), torch.no_grad():
+        for call in (lambda: torch.vmap(tt.pack)(EXPERTS.clone(), EXPERTS.clone()), lambda: torch.vmap(tt.pack_gemm)(EXPERTS.clone())):
+            with pytest.raises(thresher.InvalidArgumentError, match="^b1? is a tensor inside of torch.vmap, which has no memory, expected a plain tensor$"):
+                call()

@@ -232,14 +232,20 @@ def test_what_stands_between_an_operator_and_memory_says_why_it_fails(mode):
 
 
 def test_packing_refuses_derivatives_in_every_mode():
-    b = torch.randn(24, 64).bfloat16()
-
-    def packed(b):
-        return tt.pack_gemm(b).double().sum()
-
-    for name in ("eager", "grad", "vjp", "jvp", "jacrev", "jacfwd", "forward mode"):
-        with pytest.raises(thresher.UnsupportedError, match=SENTENCE):
-            DERIVATIVES[name](packed, b)
+    b, codes, factors = torch.randn(24, 64).bfloat16(), torch.zeros(24, 64, dtype=torch.uint8), torch.zeros(24, 4, dtype=torch.uint8)
+    bytes_of = {
+        "b": lambda b: tt.pack_gemm(b),
+        "bias": lambda bias: tt.pack_gemm(b, bias=bias),
+        "b_scales": lambda scales: tt.pack_gemm(thresher.Fp8(codes, scales, per="tensor")),
+        "b_global_scale": lambda scale: tt.pack_gemm(thresher.Nvfp4(codes[:, :32], factors, scale)),
+        "b2_scales": lambda scales: tt.pack(*(thresher.Fp8(codes, one, per="tensor") for one in (torch.ones(1), scales))),
+        "b1_global_scale": lambda scale: tt.pack_grouped(thresher.Nvfp4(codes[None, :, :32].contiguous(), factors[None], scale)),
+    }
+    given = {"b": b, "bias": torch.ones(24)}
+    for argument, pack in bytes_of.items():
+        for name in ("eager", "grad", "vjp", "jvp", "jacrev", "jacfwd", "forward mode"):
+            with pytest.raises(thresher.UnsupportedError, match=f"{SENTENCE}.*, but {argument} "):
+                DERIVATIVES[name](lambda x: pack(x).double().sum(), given.get(argument, torch.ones(1)))
 
 
 def test_compiled_layers_beside_trainable_ones():
@@ -296,7 +302,7 @@ def test_exported_programs():
         torch.export.export(module, (x,), strict=False)
 
 
-@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad])
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
 def test_what_is_written_to_is_not_used_for_a_gradient(mode):
     """Autograd refuses to use what it saved, as after every operation of PyTorch that writes."""
     a, b, keys, slots = torch.randn(9, 128).bfloat16(), torch.randn(128, 128).bfloat16(), torch.randn(9, 2, 64).bfloat16(), torch.arange(9)
@@ -306,6 +312,8 @@ def test_what_is_written_to_is_not_used_for_a_gradient(mode):
     q = keys.transpose(0, 1)[None].contiguous()
     for written, write in (
         (outputs["gemm"], lambda: tt.gemm(a, b, out=outputs["gemm"])),
+        *[(outputs["gemm"], lambda: ops.gemm_out(outputs["gemm"], a, b))] * 2,  # the second is one that was made before
+        *[(pages[1], lambda: ops.append(*pages, keys, keys, slots, pairs="none"))] * 2,
         (outputs["attention"], lambda: tt.attention(q, q, q, out=outputs["attention"])),
         (outputs["attention"], lambda: tt.attention(q, q, q, out=outputs["attention"], return_lse=True)),
         *((one, lambda: tt.append(keys, keys, *pages, slots, positions=slots, k_out=outputs["k_out"])) for one in (*pages, outputs["k_out"])),

@@ -253,6 +253,27 @@ def test_without_the_library_importing_warns_once(tmp_path):
     assert "C++ part" not in silent.stderr
 
 
+def test_a_binding_that_is_not_there_is_refused():
+    for chosen, sentence in (("nonsense", "THRESHER_TORCH_BINDING is 'nonsense', expected 'ctypes'"), ("CTYPES", "is 'CTYPES', expected 'ctypes'"), ("", "")):
+        done = subprocess.run([sys.executable, "-c", "import thresher.torch"], capture_output=True, text=True,
+                              env=os.environ | {"THRESHER_TORCH_BINDING": chosen})
+        assert (done.returncode != 0) == bool(sentence) and sentence in done.stderr
+
+
+def test_writes_are_counted_once_a_call_and_not_of_tensors_of_inference_mode():
+    a, b = normal(5, 64), normal(24, 64)
+    of_inference, q = torch.empty(5, 24, dtype=a.dtype), normal(1, 2, 5, 64)
+    with torch.inference_mode(False):
+        out, lse, attended = torch.empty(5, 24, dtype=a.dtype), torch.empty(1, 2, 5), torch.empty(1, 2, 5, 64, dtype=a.dtype)
+    for calls in range(1, 4):
+        ops.gemm_out(out, a, b)
+        ops.gemm_out(of_inference, a, b)
+        ops.attention_out(attended, lse, q, q, q)
+        assert (out._version, lse._version, attended._version) == (calls, calls, calls)
+    with torch.inference_mode(False):
+        ops.gemm_out(of_inference, a, b)
+
+
 def test_calls_that_were_dropped_give_their_plans_back():
     a, b = normal(1, 8), normal(8, 8)
     native.keep_at_most(20)

@@ -22,6 +22,16 @@ def _module_of(values: Any) -> Any:
     return numpy
 
 
+def _expect_readable(values: Any, exponents: Any) -> None:
+    """Refuses tensors of torch that have no elements to look at, or lie apart."""
+    tensors = {name: one for name, one in (("values", values), ("exponents", exponents)) if hasattr(one, "is_meta")}
+    for name, tensor in tensors.items():
+        if tensor.is_meta:
+            refuse(f"{name} is on meta, expected cpu or cuda: its exponents are looked at")
+    if len(tensors) == 2 and values.device != exponents.device:
+        refuse(f"exponents is on {exponents.device}, expected {values.device}, where values is")
+
+
 def parts_of(values: Any, exponents: Any) -> tuple[Any, Any, Any]:
     """(values [..., rows, K/2], e4m3 scales as uint8 [..., rows, K/16], global scales float32 [..., 1 or E]) of MXFP4."""
     if "float8_e8m0fnu" in str(getattr(exponents, "dtype", None)):
@@ -29,6 +39,7 @@ def parts_of(values: Any, exponents: Any) -> tuple[Any, Any, Any]:
     for name, array in (("values", values), ("exponents", exponents)):
         if "uint8" not in str(getattr(array, "dtype", None)):
             refuse(f"{name} is {getattr(array, 'dtype', type(array).__name__)}, expected uint8")
+    _expect_readable(values, exponents)
     if values.ndim == exponents.ndim + 1 and values.shape[-1] == _BLOCK_BYTES:  # blocks of gpt-oss
         values = values.reshape(*values.shape[:-2], -1)
     blocks = tuple(exponents.shape)

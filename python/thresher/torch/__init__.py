@@ -15,16 +15,22 @@ from typing import Any, Literal, overload
 import torch as _torch
 
 from .. import _options
+from .._attention import window_of as _window_of
+from .._errors import InvalidArgumentError as _InvalidArgumentError
 from .._fp8 import Fp8
 from .._library import refuse as _refuse
 from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
 from .._packed import info_of as _info_of
 from . import _ops as _ops  # registers
+from . import _packing
 from ._arguments import dtype_of as _dtype_of
+from ._arguments import expect_number as _expect_number
 from ._arguments import kept as _kept
+from ._arguments import refuse_beyond as _refuse_beyond
 from ._native import call as _call
 from ._place import block as _block
+from ._plain import expect_plain as _expect_plain
 
 __all__ = [
     "Attention",
@@ -63,7 +69,7 @@ def _expect_tensor(name: str, value: Any) -> None:
     if not isinstance(value, _Tensor):
         _refuse(f"{name} is {'None' if value is None else 'of the type ' + type(value).__name__}, expected a tensor")
     if value.layout != _STRIDED or not (value.is_cuda or value.is_cpu or value.is_meta):
-        _refuse(f"{name} is {value.layout} on {value.device}, expected torch.strided on cpu or cuda")
+        _expect_plain(name, value)
 
 
 def _expect_tensors(**given: Any) -> None:
@@ -77,8 +83,10 @@ def _activation(activation: str, alpha: float | None, limit: float | None, up_of
         return {} if activation == "silu" else {"activation": activation}
     if activation != "swiglu_clamped":
         _options.activation_chosen(activation, alpha, limit, up_offset)
-    given = (("alpha", alpha), ("limit", limit), ("up_offset", up_offset))
-    return {"activation": activation, **{name: value for name, value in given if value is not None}}
+    given = {name: value for name, value in (("alpha", alpha), ("limit", limit), ("up_offset", up_offset)) if value is not None}
+    for name, value in given.items():
+        _expect_number(name, value)
+    return {"activation": activation, **given}
 
 
 def _between(dtype: _torch.dtype | str | None, scale: float) -> dict:
@@ -88,6 +96,7 @@ def _between(dtype: _torch.dtype | str | None, scale: float) -> dict:
         named["intermediate_format"] = dtype
     elif dtype is not None:
         named["intermediate_dtype"] = _dtype_of("intermediate_dtype", dtype, (_torch.float16, _torch.bfloat16))
+    _expect_number("intermediate_scale", scale)
     return named if scale == 1.0 else {**named, "intermediate_scale": scale}
 
 
@@ -109,10 +118,16 @@ def _attention_options(causal: bool, scale: float | None, softcap: float, left: 
             _refuse(f"causal is {causal!r}, expected True or False")
         given["causal"] = True
     if scale is not None:
+        if type(scale) is not float:
+            _expect_number("scale", scale)
         given["scale"] = scale
+    if type(softcap) is not float:
+        _expect_number("softcap", softcap)
     if softcap != 0.0:
         given["softcap"] = softcap
     if left != -1 or right != -1:
+        _expect_number("window_left", left)
+        _expect_number("window_right", right)
         given["window_left"], given["window_right"] = left, right
     return given
 
@@ -158,11 +173,14 @@ def _tokens(a: Any, name: str = "a") -> tuple:
 
 
 def _count_write(*written: _Tensor) -> None:
-    """So that autograd refuses to use what an earlier operation saved of them."""
-    if not _torch.compiler.is_compiling() and not _torch.is_inference_mode_enabled():
-        for one in written:
-            if not one.is_inference():
-                _torch.autograd.graph.increment_version(one)
+    """So that autograd refuses to use what an earlier operation saved of them. The operator counts those that it writes, but does not see
+    the tensors around them, of a subclass or of torch.func."""
+    if _torch.compiler.is_compiling():
+        return
+    is_inference = _torch.is_inference_mode_enabled()
+    for one in written:
+        if not (is_inference and type(one) is _Tensor) and not one.is_inference():
+            _torch.autograd.graph.increment_version(one)
 
 
 def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | str | None, arguments: tuple, options: dict) -> _Tensor:
@@ -209,7 +227,7 @@ def pack(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, numerics: _Num
     give them. Weights packed on the CPU, and 16-bit ones packed on a GPU, fit every device; others that kind of GPU.
     """
     values, scales = _weights(("b1", "b2"), (b1, b2))
-    return _ops.pack(*values, numerics, scales)
+    return _packing.pack(*values, numerics, scales)
 
 
 def pack_grouped(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, order: _Order | None = None,
@@ -220,7 +238,7 @@ def pack_grouped(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = N
     """
     values, scales = _weights(("b1", "b2"), (b1, b2))
     biases = _given(bias1=bias1, bias2=bias2)
-    return _ops.pack_grouped(*values, order, biases.get("bias1"), biases.get("bias2"), numerics, scales)
+    return _packing.pack_grouped(*values, order, biases.get("bias1"), biases.get("bias2"), numerics, scales)
 
 
 def packed_info(weights: _Tensor, *, check: bool = False) -> PackedInfo:
@@ -246,6 +264,7 @@ def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, acti
     """
     a, tokens = _tokens(a)
     _expect_tensors(weights=weights)
+    _expect_number("n", n)
     return _run("dual_gemm_packed", out, out_dtype, (a, weights, n),
                 {**_activation(activation, alpha, limit, up_offset), **tokens})
 
@@ -268,7 +287,7 @@ def pack_gemm(b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, numerics
     They are those of a grouped GEMM of one expert. All else as in pack.
     """
     values, scales = _weights(("b",), (b,))
-    return _ops.pack_gemm(*values, _given(bias=bias).get("bias"), numerics, scales)
+    return _packing.pack_gemm(*values, _given(bias=bias).get("bias"), numerics, scales)
 
 
 def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype: _torch.dtype | str | None = None,
@@ -279,6 +298,7 @@ def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype
     """
     a, tokens = _tokens(a)
     _expect_tensors(weights=weights)
+    _expect_number("n", n)
     return _run("gemm_packed", out, out_dtype, (a, weights, n), tokens)
 
 
@@ -343,6 +363,7 @@ def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _
     """
     a, tokens = _tokens(a)
     values, scales = _weights(("b1", "b2"), (b1, b2))
+    _expect_number("row_ids_divisor", row_ids_divisor)
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias1=bias1, bias2=bias2)
     return _run("grouped_dual_gemm", out, out_dtype, (a, *values),
                 dict(row_ids_divisor=row_ids_divisor, order=order, **_activation(activation, alpha, limit, up_offset), **tensors, **scales,
@@ -359,6 +380,7 @@ def grouped_gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, offsets:
     """
     a, tokens = _tokens(a)
     values, scales = _weights(("b",), (b,))
+    _expect_number("row_ids_divisor", row_ids_divisor)
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias=bias)
     return _run("grouped_gemm", out, out_dtype, (a, *values), dict(row_ids_divisor=row_ids_divisor, **tensors, **scales, **tokens))
 
@@ -374,6 +396,8 @@ def grouped_dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int,
     """
     a, tokens = _tokens(a)
     _expect_tensors(weights=weights)
+    _expect_number("n", n)
+    _expect_number("row_ids_divisor", row_ids_divisor)
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
     return _run("grouped_dual_gemm_packed", out, out_dtype, (a, weights, n),
                 dict(row_ids_divisor=row_ids_divisor, **_activation(activation, alpha, limit, up_offset), **tensors, **tokens))
@@ -388,6 +412,8 @@ def grouped_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, o
     """
     a, tokens = _tokens(a)
     _expect_tensors(weights=weights)
+    _expect_number("n", n)
+    _expect_number("row_ids_divisor", row_ids_divisor)
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
     return _run("grouped_gemm_packed", out, out_dtype, (a, weights, n), dict(row_ids_divisor=row_ids_divisor, **tensors, **tokens))
 
@@ -444,23 +470,30 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
     A row that may see no key gives 0 and −inf, or its sink.
     """
     _expect_tensors(q=q, k=k, v=v)
-    try:
-        left, right = window
-    except (TypeError, ValueError):
-        _refuse(f"window is {window!r}, expected the keys to the left and to the right that are visible, -1 for all")
+    left, right = _window_of(window)
     if return_lse is not True and return_lse is not False:
         _refuse(f"return_lse is {return_lse!r}, expected True or False")
     options = {**_attention_options(causal, scale, softcap, left, right),
                **_given(cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k, sinks=sinks,
                         q_descale=q_descale, k_descale=k_descale, v_descale=v_descale)}
-    if out is None:
-        return _call(_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention, q, k, v, **options)
+    try:
+        if out is None:
+            return _call(_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention, q, k, v, **options)
+        return _attend_into(out, q, k, v, return_lse, options)
+    except _InvalidArgumentError:
+        _refuse_beyond(dict(cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k))
+        raise
+
+
+def _attend_into(out: _Tensor, q: _Tensor, k: _Tensor, v: _Tensor, return_lse: bool, options: dict) -> _Tensor | tuple[_Tensor, _Tensor]:
     _expect_tensors(out=out)
     if not return_lse:
         _call(_torch.ops.thresher.attention_out, out, None, q, k, v, **options)
         _count_write(out)
         return out
-    shape = (q.shape[1], q.shape[0]) if cu_seqlens_q is not None else q.shape[:-1]
+    if not _torch.compiler.is_compiling():
+        _expect_plain("q", q)
+    shape = (q.shape[1], q.shape[0]) if "cu_seqlens_q" in options else q.shape[:-1]
     lse = q.new_empty(shape, dtype=_torch.float32)
     _call(_torch.ops.thresher.attention_out, out, lse, q, k, v, **options)
     _count_write(out)
@@ -498,6 +531,8 @@ def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _T
         q_out = _torch.empty_like(q, memory_format=_torch.contiguous_format)
     if q_out is not None:
         optional["q_out"] = q_out
+    _expect_number("rotary_dim", rotary_dim)
+    _expect_number("theta", theta)
     if pairs != "halves" or rotary_dim != 0 or theta != 10000.0:
         optional.update(pairs=pairs, rotary_dim=rotary_dim, theta=theta)
     _call(_torch.ops.thresher.append, k_cache, v_cache, k, v, slots, **optional)

@@ -6,8 +6,10 @@ from typing import Any
 import torch
 
 from .. import _append, _options
+from .._conversions import narrowed
 from .._library import refuse
 from .._operands import SCALE_LAYOUTS
+from ._plain import expect_plain
 
 OUTPUTS = (torch.float16, torch.bfloat16, torch.float32)
 _BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in OUTPUTS}
@@ -19,6 +21,7 @@ _LEAST, _MOST = -(2**31), 2**31 - 1
 
 _CHOICES = {"activation": _options.ACTIVATIONS, "order": _options.ORDERS, "scale_layout": SCALE_LAYOUTS,
             "pairs": _append.PAIRS}
+_WHOLE = ("n", "row_ids_divisor", "rotary_dim", "window_left", "window_right")
 _IN_PYTHON = {"window_left": "window's left", "window_right": "window's right", "intermediate_format": "intermediate_dtype"}
 
 
@@ -47,6 +50,8 @@ def kept(name: str, tensor: torch.Tensor) -> torch.Tensor:
     wanted = _KEPT_AS.get(name)
     if wanted is None or tensor.dtype is wanted:
         return tensor
+    if not torch.compiler.is_compiling():
+        expect_plain(name, tensor)
     if wanted is torch.float32:
         if tensor.dtype not in OUTPUTS:
             refuse(f"{name} is {_short(tensor.dtype)}, expected float32, float16 or bfloat16")
@@ -54,6 +59,25 @@ def kept(name: str, tensor: torch.Tensor) -> torch.Tensor:
     if tensor.dtype is not torch.int64:
         refuse(f"{name} is {_short(tensor.dtype)}, expected int32 or int64")
     return tensor.clamp(_LEAST, _MOST).to(torch.int32)
+
+
+def refuse_beyond(given: dict) -> None:
+    """Of lists by their names: refuses the first number that `kept` made an end of int32, by its value where the host can read it."""
+    for name, tensor in given.items():
+        if type(tensor) is torch.Tensor and tensor.is_cpu and tensor.dtype is torch.int64:
+            try:
+                values = tensor.numpy()
+            except RuntimeError:  # inside of a transform
+                continue
+            narrowed(name, values)
+
+
+def expect_number(name: str, value: Any) -> None:
+    """Refuses what counts as 0 or 1 to PyTorch, and what float32 does not hold; all else is refused by an operator's types."""
+    if type(value) is float and name not in _WHOLE:
+        _options.in_float32(name, value)
+    elif type(value) not in (int, float) and _options.is_truth(value):
+        refuse(f"{_IN_PYTHON.get(name, name)} is {_shown(value)}, expected a {'whole number' if name in _WHOLE else 'number'}")
 
 
 def refuse_types(operator: Any, arguments: tuple, options: dict) -> None:
@@ -72,6 +96,7 @@ def _expect_type(name: str, value: Any, kind: str) -> None:
     if kind == "Tensor":
         if not isinstance(value, torch.Tensor):
             refuse(f"{name} is {'None' if value is None else 'of the type ' + type(value).__name__}, expected a tensor")
+        expect_plain(name, value)
         return
     expected = None
     if kind == "str":

@@ -28,6 +28,7 @@ _PLACES = ("out", "a", "a_scales", "a_global_scale", "offsets", "counts", "row_i
 _NAMES_OF_TOKENS = {"x": "a", "x_scales": "a_scales", "x_global_scale": "a_global_scale"}
 _KINDS = {"int": "i", "float": "f", "bool": "b", "str": "s", "ScalarType": "d"}
 ROWS, GROUPED, MOE, ATTENTION, APPEND = range(5)
+_VARIABLE = "THRESHER_TORCH_BINDING"
 
 
 class _Places(c.Structure):
@@ -58,6 +59,11 @@ class Call(c.Structure):
     ]
 
 
+def is_written(argument: Any) -> bool:
+    """Of a schema."""
+    return argument.alias_info is not None and argument.alias_info.is_write
+
+
 def _kind(argument: Any) -> str:
     """The character of thresher_torch_describe."""
     text = str(argument.type)
@@ -65,7 +71,7 @@ def _kind(argument: Any) -> str:
     inner = text.removeprefix("Optional[").removesuffix("]")
     if inner == "Tensor":
         is_weight = argument.name.startswith("b") and argument.name != "block_table"
-        kind = "p" if argument.name in ("weights", "gate_up", "down") else "w" if is_weight else "t"
+        kind = "o" if is_written(argument) else "p" if argument.name in ("weights", "gate_up", "down") else "w" if is_weight else "t"
     else:
         kind = "d" if argument.name.endswith("dtype") else _KINDS[inner]
     return kind.upper() if is_optional else kind
@@ -181,8 +187,11 @@ def _load() -> tuple[_Native | None, str | None]:
     """The library, or why there is none."""
     version = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "libthresher_torch.so")
-    if os.environ.get("THRESHER_TORCH_BINDING") == "ctypes":
-        return None, "THRESHER_TORCH_BINDING is ctypes"
+    chosen = os.environ.get(_VARIABLE)
+    if chosen not in (None, "", "ctypes"):
+        lib.refuse(f"{_VARIABLE} is {chosen!r}, expected 'ctypes' or no such variable")
+    if chosen == "ctypes":
+        return None, f"{_VARIABLE} is ctypes"
     if version < (2, 10):
         return None, f"torch {torch.__version__} is older than 2.10: install a newer one"
     if not os.path.exists(path):
@@ -198,6 +207,6 @@ def _load() -> tuple[_Native | None, str | None]:
 
 
 native, WHY_NOT = _load()
-if WHY_NOT is not None and os.environ.get("THRESHER_TORCH_BINDING") != "ctypes":
+if WHY_NOT is not None and os.environ.get(_VARIABLE) != "ctypes":
     warnings.warn(f"thresher's operators run without their C++ part, which makes a call several times slower on the host: {WHY_NOT}",
                   RuntimeWarning, stacklevel=2)

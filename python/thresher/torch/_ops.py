@@ -19,6 +19,7 @@ from .._packed import opened
 from . import _native
 from ._native import native
 from ._place import FORMATS, block, operand, optional, place
+from ._plain import expect_together
 
 library = torch.library.Library("thresher", "DEF")
 in_python = library if native is None else torch.library.Library("thresher_python", "DEF")
@@ -76,6 +77,7 @@ _TAGS = (torch.Tag.pt2_compliant_tag, _exact_strides)
 def _define(name: str, schema: str, kernel, fake) -> None:
     library.define(f"{name}{schema}", tags=_TAGS)
     into = library
+    kernel = _counting(kernel, getattr(torch.ops.thresher, name).default)
     if native is not None and native.describe(name, getattr(torch.ops.thresher, name).default._schema):
         into, kernel = in_python, _said(kernel, schema)
         into.define(f"{name}{schema}")
@@ -90,16 +92,28 @@ def _define(name: str, schema: str, kernel, fake) -> None:
     torch.library.register_fake(f"thresher::{name}", _on_one_device(getattr(torch.ops.thresher, name).default, fake), lib=library)
 
 
+def _counting(kernel, operator):
+    """The kernel, which tells autograd what it wrote, so that what an earlier operation saved of that is not used."""
+    names = [argument.name for argument in operator._schema.arguments]
+    written = {argument.name for argument in operator._schema.arguments if _native.is_written(argument)}
+    if not written:
+        return kernel
+
+    def run(*arguments, **options):
+        kernel(*arguments, **options)
+        for name, one in (*zip(names, arguments), *options.items()):
+            if name in written and one is not None and not one.is_inference():
+                torch.autograd.graph.increment_version(one)
+
+    return run
+
+
 def _on_one_device(operator, fake):
     """The fake kernel of tensors that lie together: where one is on meta PyTorch asks it in place of every other kernel."""
     names = [argument.name for argument in operator._schema.arguments]
 
     def run(*arguments, **options):
-        given = [(name, one.device) for name, one in (*zip(names, arguments), *options.items()) if isinstance(one, torch.Tensor)]
-        first, expected = given[0]
-        for name, device in given:
-            if device != expected:
-                lib.refuse(f"{name} is on {device}, expected {expected}, where {first} is")
+        expect_together((*zip(names, arguments), *options.items()))
         return fake(*arguments, **options)
 
     return run
@@ -172,7 +186,7 @@ def refuse_derivatives(given: Iterable[tuple[str, object]]) -> None:
                                    "primal of torch.autograd.forward_ad.unpack_dual")
 
 
-def _scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout: str, format: str | None) -> of.Operand:
+def scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout: str, format: str | None) -> of.Operand:
     """An operand of its parts."""
     if scales is None:
         if global_scale is not None:
@@ -191,7 +205,7 @@ def _scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout:
 
 
 def _tokens(a: torch.Tensor, a_scales=None, a_global_scale=None, a_scale_layout="row_major", a_format=None) -> of.Operand:
-    return _scaled("a", a, a_scales, a_global_scale, a_scale_layout, a_format)
+    return scaled("a", a, a_scales, a_global_scale, a_scale_layout, a_format)
 
 
 def _threads(tensor: torch.Tensor) -> int:
@@ -201,8 +215,8 @@ def _threads(tensor: torch.Tensor) -> int:
 def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_scale=None, b2_global_scale=None,
                    scale_layout="row_major", b_format=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     given = _tokens(a, **tokens)
-    call = _dual_gemm.run(given, _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
-                          _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
+    call = _dual_gemm.run(given, scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
+                          scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
                           _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
     _keep_rows(call, given)
 
@@ -238,10 +252,13 @@ def _fake_dual_gemm(a, b1, b2, *, out_dtype=None, **_):
 def _block(weights, n, kind):
     """Packed weights that have n columns, as the call says."""
     given = block(weights)
-    held = opened(kind, given)
+    _expect_n(n, opened(kind, given))
+    return given
+
+
+def _expect_n(n, held) -> None:
     if held.info.n != n:
         lib.refuse(f"n is {n}, but the weights have N = {held.info.n}")
-    return given
 
 
 def _expect_out_dtype(tokens, format: int, out_dtype) -> None:
@@ -261,7 +278,9 @@ def _rows_packed(kernel, kind):
     def new(a, weights, n, *, out_dtype=None, **options):
         if a.dim() != 2:
             of.expect_rank(operand("a", a), 2, "[M, K]")
-        _expect_out_dtype(a, opened(kind, block(weights)).format, out_dtype)
+        held = opened(kind, block(weights))
+        _expect_n(n, held)
+        _expect_out_dtype(a, held.format, out_dtype)
         out = _new(a, (a.shape[0], n), out_dtype)
         kernel(out, a, weights, n, **options)
         return out
@@ -276,7 +295,7 @@ def _fake_rows_packed(a, weights, n, *, out_dtype=None, **_):
 
 def _gemm_out(out, a, b, *, bias=None, b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
     given = _tokens(a, **tokens)
-    call = _gemm.run(given, _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), optional("bias", bias),
+    call = _gemm.run(given, scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), optional("bias", bias),
                      operand("out", out), place=place(a), threads=_threads(a))
     _keep_rows(call, given)
 
@@ -298,7 +317,7 @@ def _gemm_packed_out(out, a, weights, n, **tokens):
 
 
 def _layer_tokens(x, x_scales=None, x_global_scale=None, x_scale_layout="row_major", x_format=None):
-    return _scaled("x", x, x_scales, x_global_scale, x_scale_layout, x_format)
+    return scaled("x", x, x_scales, x_global_scale, x_scale_layout, x_format)
 
 
 def _format(name, dtype, *expected):
@@ -380,8 +399,8 @@ def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, ro
                            order=None, bias1=None, bias2=None, b1_scales=None, b2_scales=None, b1_global_scale=None,
                            b2_global_scale=None, scale_layout="row_major", b_format=None, activation="silu", alpha=1.702,
                            limit=7.0, up_offset=1.0, **tokens):
-    gate = _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format)
-    up = None if b2 is None else _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format)
+    gate = scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format)
+    up = None if b2 is None else scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format)
     _grouped_out(out, a, gate, up, offsets=offsets, counts=counts, row_ids=row_ids, row_ids_divisor=row_ids_divisor,
                  row_weights=row_weights, order=order, bias1=bias1, bias2=bias2,
                  activation=_options.activation_of(activation, alpha, limit, up_offset), **tokens)
@@ -389,7 +408,7 @@ def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, ro
 
 def _grouped_gemm_out(out, a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None, bias=None,
                       b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
-    _grouped_out(out, a, _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), None, offsets=offsets, counts=counts,
+    _grouped_out(out, a, scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), None, offsets=offsets, counts=counts,
                  row_ids=row_ids, row_ids_divisor=row_ids_divisor, row_weights=row_weights, order=None, bias1=bias, bias2=None,
                  activation=None, b_names=("bias", "bias2"), **tokens)
 
@@ -410,8 +429,10 @@ def _packed_shape(a, n, row_ids):
 
 def _grouped_packed(kernel):
     def new(a, weights, n, *, out_dtype=None, **options):
+        held = opened("grouped", block(weights))
+        _expect_n(n, held)
+        _expect_out_dtype(a, held.format, out_dtype)
         out = _new(a, _packed_shape(a, n, options.get("row_ids")), out_dtype, zeros=True)
-        _expect_out_dtype(a, opened("grouped", block(weights)).format, out_dtype)
         kernel(out, a, weights, n, **options)
         return out
 
@@ -467,47 +488,6 @@ _KERNELS = {
     ),
     "grouped_gemm_packed": (_grouped_packed(_grouped_gemm_packed_out), _grouped_gemm_packed_out, _fake_grouped_packed),
 }
-
-
-def _written(weights, like: torch.Tensor) -> torch.Tensor:
-    packed = torch.empty(weights.block_bytes(), dtype=torch.uint8, device=like.device)
-    weights.to_block(packed.data_ptr(), packed.numel())
-    return packed
-
-
-def _finish(tensor: torch.Tensor) -> None:
-    """What is packed was computed in the current stream, which packing does not wait for."""
-    if tensor.is_cuda:
-        torch.cuda.current_stream(tensor.device).synchronize()
-
-
-def pack(b1, b2, numerics, scales):
-    refuse_derivatives((("b1", b1), ("b2", b2)))
-    _finish(b1)
-    layout = scales.get("scale_layout", "row_major")
-    gate, up = (_scaled(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout, scales.get("b_format"))
-                for name, b in (("b1", b1), ("b2", b2)))
-    return _written(_dual_gemm.pack(gate, up, numerics), b1)
-
-
-def pack_gemm(b, bias, numerics, scales):
-    refuse_derivatives((("b", b), ("bias", bias)))
-    _finish(b)
-    given = _scaled("b", b, scales.get("b_scales"), scales.get("b_global_scale"), scales.get("scale_layout", "row_major"),
-                    scales.get("b_format"))
-    return _written(_gemm.pack(given, optional("bias", bias), numerics), b)
-
-
-def pack_grouped(b1, b2, order, bias1, bias2, numerics, scales):
-    refuse_derivatives((("b1", b1), ("b2", b2), ("bias1", bias1), ("bias2", bias2)))
-    _finish(b1)
-    layout = scales.get("scale_layout", "row_major")
-    gate, up = (None if b is None else _scaled(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout,
-                                               scales.get("b_format"))
-                for name, b in (("b1", b1), ("b2", b2)))
-    assert gate is not None
-    weights = _grouped.Weights(gate, up, optional("bias1", bias1), optional("bias2", bias2), order)
-    return _written(_grouped.pack(weights, numerics), b1)
 
 
 def _fake_out(*_, **__):

@@ -8,6 +8,7 @@ from .. import _packed
 from .._operands import INT64, Operand
 from .._plans import HOST, Place
 from ._native import native
+from ._plain import expect_whole, pointer_of
 
 FORMATS = {
     torch.float32: lib.FP32,
@@ -28,8 +29,9 @@ def operand(name: str, tensor: torch.Tensor) -> Operand:
     format = FORMATS.get(tensor.dtype)
     if format is None:
         format = str(tensor.dtype).removeprefix("torch.")  # which what is done with it refuses
+    pointer = pointer_of(name, tensor)
     device = (lib.CUDA, tensor.get_device()) if tensor.is_cuda else _CPU
-    return Operand(name, tensor.data_ptr(), format, tuple(tensor.shape), tensor.stride(), device)
+    return Operand(name, pointer, format, tuple(tensor.shape), tensor.stride(), device)
 
 
 def optional(name: str, tensor: torch.Tensor | None) -> Operand | None:
@@ -63,6 +65,7 @@ _headers = WeakIdKeyDictionary()
 def block(tensor: torch.Tensor, name: str = "weights") -> _packed.Block:
     """Packed weights. On a GPU the header is read again when PyTorch counts that the tensor was written to."""
     given = operand(name, tensor)
+    expect_whole(name, tensor)
     if not tensor.is_cuda:
         return _packed.block(given)
     _packed.expect_block(given)
