@@ -969,6 +969,11 @@ def test_the_state_of_another_module_is_refused(saved, other, sentence, strict, 
     (lambda state: state.update({"0.down": DOWN}), "0.down is bfloat16 [32, 24], expected packed weights, uint8 [bytes]"),
     (lambda state: state.update({"0._extra_state": torch.zeros(3, dtype=torch.uint8)}), "0._extra_state does not hold what GatedMLP saves"),
     (lambda state: state.update({"0._extra_state": {"activation": "silu"}}), "0._extra_state does not hold what GatedMLP saves"),
+    (lambda state: state.update({"0._extra_state": state["0._extra_state"].to("meta")}), "0._extra_state is on meta, where it says nothing"),
+    (lambda state: state.update({"0._extra_state": state["0._extra_state"].to_sparse()}), "0._extra_state does not hold what GatedMLP saves"),
+    (lambda state: state.update({"0.down": state["0.down"].to_sparse()}), "0.down is sparse_coo, expected packed weights, uint8 [bytes]"),
+    (lambda state: state.update({"0.down": state["0.down"].numpy()}), "0.down is ndarray, expected packed weights"),
+    (lambda state: state.update({"0.down": None}), "0.down is NoneType, expected packed weights"),
 ])
 def test_what_pack_did_not_make_is_refused(change, sentence):
     module = nn.Sequential(mlp())
@@ -1063,6 +1068,42 @@ def test_modules_are_made_within_the_device_meta():
         assert torch.equal(one(x), other(x))
 
 
+@pytest.mark.parametrize("call, sentence", [
+    (lambda: tt.GatedMLP(GATE, UP.to("meta"), DOWN), "up is on meta, but gate on cpu, expected one device"),
+    (lambda: tt.GatedMLP(GATE, UP, DOWN.to("meta")), "down is on meta, but gate on cpu, expected one device"),
+    (lambda: tt.GatedMLP(*map(on_meta, (GATE, UP)), DOWN), "down is on cpu, but gate on meta, expected one device"),
+    (lambda: tt.GatedMLP(fp8(48, 32)[0], on_meta(fp8(48, 32)[0]), fp8(32, 48)[0]), "up is on meta, but gate on cpu"),
+    (lambda: tt.GatedMLP(thresher.Fp8(fp8(48, 32)[0].values, torch.ones(1, 1, device="meta"), per="block"), fp8(48, 32)[0], fp8(32, 48)[0]), "gate is on meta, "
+     "but gate on cpu"),
+    (lambda: tt.MoE(EXPERTS, BELOW.to("meta"), order="up_first"), "down is on meta, but gate_up on cpu"),
+    (lambda: tt.MoE(tuple(EXPERTS.chunk(2, 1)), BELOW.to("meta")), "down is on meta, but gate on cpu"),
+    (lambda: tt.MoE(EXPERTS, BELOW, order="up_first", bias1=BIAS.to("meta")), "bias1 is on meta, but gate_up on cpu"),
+    (lambda: tt.MoE(EXPERTS, BELOW, order="up_first", down_bias=torch.ones(3, 32, device="meta")), "down_bias is on meta, but gate_up on cpu"),
+    (lambda: plain_attention(q_norm=torch.ones(64, device="meta")), "q_norm is on meta, but q on cpu"),
+])
+def test_weights_on_several_devices_are_refused(call, sentence):
+    refused(call, sentence)
+
+
+# Casts and moves.
+
+
+@pytest.mark.parametrize("make", [lambda: mlp(), lambda: moe()])
+def test_packed_weights_stay_in_their_type(make):
+    module = make()
+    state = {name: one.clone() for name, one in module.state_dict().items()}
+    casts = (("float16", lambda one: one.half()), ("float64", lambda one: one.double()), ("float32", lambda one: one.float()),
+             ("float16", lambda one: one.to(torch.float16)), ("float32", lambda one: one.type(torch.float32)), ("uint8", lambda one: one.type(torch.uint8)))
+    for name, cast in casts:
+        refused(lambda: cast(nn.Sequential(module)), f"a {type(module).__name__} with packed weights for bfloat16 cannot become {name}: make one with "
+                f"dtype=torch.{name}, or move it alone")
+    for same in (lambda one: one.to(torch.bfloat16), lambda one: one.bfloat16(), lambda one: one.to("cpu"), lambda one: one.share_memory(),
+                 lambda one: one.to("meta").to_empty(device="cpu")):
+        assert same(module) is module
+        module.load_state_dict(state)
+    assert plain_attention().half()(normal(1, 2, 96)).dtype == torch.bfloat16
+
+
 # What is called.
 
 
@@ -1100,6 +1141,46 @@ def test_x_of_a_gated_mlp():
     refused(lambda: mlp()(None), "x is NoneType, expected float16")
     refused(lambda: mlp()(normal(2, 31)), "x is [2, 31], expected [..., 32]")
     refused(lambda: mlp()(torch.tensor(1.0)), "x is [], expected [..., 32]")
+
+
+def without(name, module):
+    setattr(module, name, None)
+    return module
+
+
+@pytest.mark.parametrize("call, sentence", [
+    (lambda: mlp()(normal(2, 32).to_sparse()), "x is sparse_coo, expected a dense tensor"),
+    (lambda: mlp()(torch.nested.nested_tensor([normal(2, 32)])), "x is nested, expected a dense tensor"),
+    (lambda: mlp()(normal(2, 32).to("meta")), "x is on meta, but the weights gate_up on cpu, expected one device"),
+    (lambda: plain_attention()(normal(1, 2, 96).to("meta")), "x is on meta, but the weights q on cpu, expected one device"),
+    (lambda: plain_attention(pairs="halves")(normal(1, 3, 96), tuple(one.to("meta") for one in positions(1, 3))), "position_embeddings is on meta, but x on cpu"),
+    (lambda: moe()(normal(5, 32), IDS.to("meta"), WEIGHTS), "topk_ids is on meta, but x on cpu, expected one device"),
+    (lambda: moe()(normal(5, 32), IDS, WEIGHTS.to("meta")), "topk_weights is on meta, but x on cpu, expected one device"),
+    (lambda: without("down", mlp())(normal(2, 32)), "the weights down of the module are None, expected a tensor"),
+    (lambda: without("gate_up", mlp())(normal(2, 32)), "the weights gate_up of the module are None, expected a tensor"),
+    (lambda: without("gate_up", moe())(normal(5, 32), IDS, WEIGHTS), "gate_up is None, expected a tensor"),
+    (lambda: without("k", plain_attention())(normal(1, 2, 96)), "the weights k of the module are None, expected a tensor"),
+    (lambda: plain_attention(norm_eps=-1e9), "norm_eps is -1e+09, expected a finite number from 0 on"),
+    (lambda: plain_attention(softcap=-3.0), "softcap is -3, expected 0 (none) or a finite number above 0"),
+    (lambda: plain_attention(scale=1e300), "scale is 1e+300, which is infinite in float32"),
+    (lambda: plain_attention(window={5, 0}), "window is {0, 5}, expected the keys to the left and to the right"),
+    (lambda: tt.attention(*[normal(1, 1, 3, 64)] * 3, window={5, 0}), "window is {0, 5}, expected the keys to the left and to the right"),
+    (lambda: tt.attention(*[normal(1, 1, 3, 64)] * 3, softcap=1e-60), "softcap is 1e-60, which is 0 in float32"),
+    (lambda: tt.Attention(*[torch.ones(1, 1)] * 4, head_dim=True), "head_dim is True, expected a whole number"),
+    (lambda: tt.Attention(torch.ones(192, 96), torch.ones(128, 96), torch.ones(128, 96), torch.ones(96, 192), head_dim=64), "q has 3 heads and k 2, expected a "
+     "multiple of those of k"),
+])
+def test_calls_and_constants_that_cannot_be(call, sentence):
+    refused(call, sentence)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (2, 0), (0, 0)])
+def test_attention_of_no_rows(shape):
+    for pairs in ("none", "halves"):
+        module = plain_attention(pairs=pairs)
+        given = () if pairs == "none" else (positions(*shape),)
+        result = module(torch.ones(*shape, 96), *given)
+        assert result.shape == (*shape, 96) and result.dtype == torch.float32
 
 
 @pytest.mark.parametrize("cast", [torch.bfloat16, torch.float16])

@@ -12,7 +12,7 @@ from .._options import finite, one_of, whole_number
 from ._float_attention import expect_attention, parts_of
 from ._native import call
 from ._state import Stated
-from ._module_weights import buffer_of, expect_floats, in_own_type, result_dtype, short, sixteen_bit
+from ._module_weights import buffer_of, expect_beside, expect_floats, expect_one_device, in_own_type, result_dtype, short, sixteen_bit
 
 _PAIRS = {"none": 0, "halves": 1, "interleaved": 2}
 
@@ -50,6 +50,9 @@ class Attention(Stated):
         self.head_dim = whole_number("head_dim", head_dim, 1)
         self.options = _attention.options_of(causal, scale, softcap, window)._asdict()
         self.norm_eps = finite("norm_eps", norm_eps)
+        if self.norm_eps < 0:
+            refuse(f"norm_eps is {self.norm_eps:g}, expected a finite number from 0 on")
+        expect_one_device(q=q, k=k, v=v, o=o, q_bias=q_bias, k_bias=k_bias, v_bias=v_bias, o_bias=o_bias, q_norm=q_norm, k_norm=k_norm)
         one_of("pairs", pairs, _PAIRS)
         self.pairs = pairs
         dtype = torch.bfloat16 if not isinstance(q, torch.Tensor) else sixteen_bit(q, dtype)
@@ -112,10 +115,12 @@ class Attention(Stated):
         for name, value in others.items():
             if value is not None:
                 refuse(f"{name} is given, expected x and position_embeddings alone: this attention has no mask and no cache")
-        expect_floats(x, self.q)
+        expect_floats(x, q=self.q, k=self.k, v=self.v, o=self.o)
         if x.dim() != 3 or x.shape[2] != self.q.shape[1]:
             refuse(f"x is {list(x.shape)}, expected [B, S, {self.q.shape[1]}]")
         turns = self._turns(x, position_embeddings)
+        if x.shape[0] == 0 or x.shape[1] == 0:
+            return x.new_zeros(x.shape[0], x.shape[1], self.o.shape[0], dtype=result_dtype(x))
         with in_own_type(x):
             result = self._attended(x.to(self.q.dtype), turns)
         return result.to(result_dtype(x))
@@ -130,6 +135,8 @@ class Attention(Stated):
         if not isinstance(given, (tuple, list)) or len(given) != 2 or not all(isinstance(one, torch.Tensor) for one in given):
             refuse(f"position_embeddings are of the type {type(given).__name__}, expected cosines and sines")
         cos, sin = given
+        for one in given:
+            expect_beside("position_embeddings", one, "x", x)
         columns = cos.shape[-1] if cos.dim() == 3 else 0
         fits = cos.shape == sin.shape and cos.dim() == 3 and cos.shape[0] in (1, x.shape[0]) and cos.shape[1] == x.shape[1]
         if not fits or columns % 2 or not 0 < columns <= self.head_dim or not (cos.is_floating_point() and sin.is_floating_point()):

@@ -45,6 +45,18 @@ def in_one_type(rank: int, dtype: torch.dtype | None, *weights: tuple) -> tuple[
     return dtype, [one if isinstance(one, (Nvfp4, Fp8)) else buffer_of(name, one, dtype, rank) for name, one in weights]
 
 
+def expect_one_device(**weights: Any) -> None:
+    """Of weights and biases by their arguments: nothing is moved or left out."""
+    placed = [(name, part.device) for name, weight in weights.items() for part in parts_of(weight) if isinstance(part, torch.Tensor)]
+    for name, device in placed:
+        if device != placed[0][1]:
+            refuse(f"{name} is on {device}, but {placed[0][0]} on {placed[0][1]}, expected one device")
+
+
+def parts_of(weight: Any) -> tuple:
+    return (weight.values, weight.scales, weight.global_scale) if isinstance(weight, (Nvfp4, Fp8)) else (weight,)
+
+
 def bias_of(name: str, bias: Any) -> torch.Tensor | None:
     """float32, as products take it."""
     return None if bias is None else buffer_of(name, bias, torch.float32, 2)
@@ -70,12 +82,24 @@ def operand_of(rows: torch.Tensor, tokens: str | None, name: str = "a") -> tuple
     return given.values, {f"{name}_scales": given.scales, f"{name}_format": given.format}
 
 
-def expect_floats(x: torch.Tensor, weights: torch.Tensor) -> None:
-    """What a module is called with; weights: a buffer of it. PyTorch would give uninitialised memory for weights on meta."""
+def expect_floats(x: torch.Tensor, **weights: Any) -> None:
+    """What a module is called with; weights: its buffers. PyTorch would give uninitialised memory for weights on meta."""
+    for name, one in weights.items():
+        if not isinstance(one, torch.Tensor):
+            refuse(f"the weights {name} of the module are {one!r}, expected a tensor: load a state dict, or make the module again")
     if not isinstance(x, torch.Tensor) or x.dtype not in _GIVEN:
         refuse(f"x is {short(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__}, expected float16, bfloat16, float32 or float64")
-    if weights.is_meta and not x.is_meta:
-        refuse(f"x is on {x.device}, but the weights are on meta: load a state dict with assign=True first")
+    if x.layout != torch.strided or x.is_nested:
+        refuse(f"x is {'nested' if x.is_nested else short(x.layout)}, expected a dense tensor")
+    for name, one in weights.items():
+        if one.is_meta and not x.is_meta:
+            refuse(f"x is on {x.device}, but the weights are on meta: load a state dict with assign=True first")
+        expect_beside("x", x, f"the weights {name}", one)
+
+
+def expect_beside(name: str, one: torch.Tensor, other_name: str, other: torch.Tensor) -> None:
+    if one.device != other.device:
+        refuse(f"{name} is on {one.device}, but {other_name} on {other.device}, expected one device")
 
 
 def _autocasts(x: torch.Tensor) -> bool:

@@ -5,6 +5,7 @@ that formats for tensors alone hold it. A state dict without that text, as older
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
 from . import packed_info
+from ._module_weights import parts_of, short
 
 _EXTRA = "_extra_state"
 
@@ -38,6 +40,16 @@ class Stated(nn.Module):
         self._held[name] = info
         return info
 
+    def _apply(self, fn: Callable, recurse: bool = True) -> "Stated":
+        """Packed weights move, but stay in the type that they were rounded to."""
+        dtype = getattr(self, "dtype", None)
+        if self._held and isinstance(dtype, torch.dtype):
+            found = fn(torch.empty(0, dtype=dtype, device=next(self.buffers()).device)).dtype
+            if found != dtype:
+                refuse(f"a {type(self).__name__} with packed weights for {short(dtype)} cannot become {short(found)}: make one with dtype=torch."
+                       f"{short(found)}, or move it alone")
+        return super()._apply(fn, recurse)
+
     def get_extra_state(self) -> torch.Tensor:
         return torch.tensor(list(json.dumps(self.said(), sort_keys=True).encode()), dtype=torch.uint8, device="cpu")
 
@@ -46,8 +58,8 @@ class Stated(nn.Module):
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, *lists):
         for name, held in self._held.items():
-            given = state_dict.get(prefix + name)
-            if given is not None:
+            if prefix + name in state_dict:
+                given = state_dict[prefix + name]
                 state_dict[prefix + name] = given = _aligned(given)
                 _expect_packed(prefix + name, given, held)
                 self._make_room(name, given)
@@ -65,9 +77,11 @@ class Stated(nn.Module):
             self._buffers[name] = torch.empty(given.shape, dtype=torch.uint8, device=buffer.device)
 
     def _expect_said(self, key: str, state: Any) -> None:
+        if isinstance(state, torch.Tensor) and state.is_meta:
+            refuse(f"{key} is on meta, where it says nothing, expected a text of JSON as uint8")
         try:
             saved = json.loads(bytes(state.tolist()))
-        except (AttributeError, TypeError, ValueError):
+        except (AttributeError, TypeError, ValueError, RuntimeError):  # of tensors without numbers of their own too
             saved = None
         if not isinstance(saved, dict):
             refuse(f"{key} does not hold what {type(self).__name__} saves, expected a text of JSON as uint8")
@@ -79,7 +93,7 @@ class Stated(nn.Module):
 
 def _aligned(given: Any) -> Any:
     """Packed weights begin at a multiple of 16 bytes, which tensors in a file need not."""
-    is_aligned = not isinstance(given, torch.Tensor) or given.is_meta or given.data_ptr() % 16 == 0
+    is_aligned = not isinstance(given, torch.Tensor) or given.is_meta or given.layout != torch.strided or given.data_ptr() % 16 == 0
     return given if is_aligned else given.clone()
 
 
@@ -87,6 +101,8 @@ def _expect_packed(key: str, given: Any, held: PackedInfo) -> None:
     if not isinstance(given, torch.Tensor) or given.dtype != torch.uint8 or given.dim() != 1:
         found = f"{str(given.dtype).removeprefix('torch.')} {list(given.shape)}" if isinstance(given, torch.Tensor) else type(given).__name__
         refuse(f"{key} is {found}, expected packed weights, uint8 [bytes]")
+    if given.layout != torch.strided:
+        refuse(f"{key} is {short(given.layout)}, expected packed weights, uint8 [bytes]")
     if given.is_meta:
         return
     try:
@@ -110,12 +126,8 @@ def described(info: PackedInfo) -> str:
             f"{'' if info.numerics == 'exact' else f', numerics {info.numerics}'}")
 
 
-def _parts(weight: Any) -> tuple:
-    return (weight.values, weight.scales, weight.global_scale) if isinstance(weight, (Nvfp4, Fp8)) else (weight,)
-
-
 def is_on_meta(weight: Any) -> bool:
-    return any(isinstance(part, torch.Tensor) and part.is_meta for part in _parts(weight))
+    return any(isinstance(part, torch.Tensor) and part.is_meta for part in parts_of(weight))
 
 
 @torch.no_grad()
@@ -143,7 +155,7 @@ def _measured(make: Any, weights: tuple, options: dict) -> tuple[int, PackedInfo
 def _kind(weight: Any) -> Any:
     if isinstance(weight, torch.Tensor):
         return weight.shape, weight.dtype
-    return (weight.format, weight.scale_layout, *map(_kind, _parts(weight))) if isinstance(weight, (Nvfp4, Fp8)) else weight
+    return (weight.format, weight.scale_layout, *map(_kind, parts_of(weight))) if isinstance(weight, (Nvfp4, Fp8)) else weight
 
 
 def _zeros(weight: Any) -> Any:
@@ -151,5 +163,5 @@ def _zeros(weight: Any) -> Any:
     if isinstance(weight, Fp8):
         return Fp8(_zeros(weight.values), _zeros(weight.scales), per=weight.per, scale_layout=weight.scale_layout)
     if isinstance(weight, Nvfp4):
-        return Nvfp4(*map(_zeros, _parts(weight)), scale_layout=weight.scale_layout)
+        return Nvfp4(*map(_zeros, parts_of(weight)), scale_layout=weight.scale_layout)
     return torch.zeros(weight.shape, dtype=weight.dtype, device="cpu") if isinstance(weight, torch.Tensor) else weight

@@ -22,7 +22,19 @@ from ._float_modules import gated_layers
 from ._native import call
 from ._requantise import COLUMNS
 from ._state import Stated
-from ._module_weights import bias_of, buckets, expect_floats, in_one_type, in_own_type, operand_of, result_dtype, short, tokens_of
+from ._module_weights import (
+    bias_of,
+    buckets,
+    expect_beside,
+    expect_floats,
+    expect_one_device,
+    in_one_type,
+    in_own_type,
+    operand_of,
+    result_dtype,
+    short,
+    tokens_of,
+)
 
 __all__ = ["Attention", "GatedMLP", "MoE"]
 
@@ -64,6 +76,7 @@ class GatedMLP(_Layer):
                  dtype: torch.dtype | None = None, tokens: str | None = None):
         super().__init__()
         chosen = activation_of(activation, alpha, limit, up_offset)
+        expect_one_device(gate=gate, up=up, down=down)
         dtype, (gate, up, down) = in_one_type(2, dtype, ("gate", gate), ("up", up), ("down", down))
         self._describe(chosen, dtype, tokens)
         found, below = self.hold("gate_up", pack, gate, up), self.hold("down", pack_gemm, down)
@@ -92,7 +105,7 @@ class GatedMLP(_Layer):
         return result.to(result_dtype(x))
 
     def expect_rows(self, x: torch.Tensor) -> None:
-        expect_floats(x, self.down)
+        expect_floats(x, gate_up=self.gate_up, down=self.down)
         if x.dim() == 0 or x.shape[-1] != self.k:
             refuse(f"x is {list(x.shape)}, expected [..., {self.k}]")
 
@@ -144,6 +157,8 @@ class MoE(_Layer):
         if len(first) not in (1, 2) or (len(first) == 1) != (order is not None):
             refuse(f"gate_up is {'one tensor' if len(first) == 1 else f'{len(first)} tensors'} and order is {order!r}, expected one "
                    "with an order, or gate and up without")
+        named = dict(zip(("gate_up",) if len(first) == 1 else ("gate", "up"), first))
+        expect_one_device(**named, down=down, bias1=bias1, bias2=bias2, down_bias=down_bias)
         dtype, (*first, down) = in_one_type(3, dtype, *(("gate_up", one) for one in first), ("down", down))
         self._describe(chosen, dtype, tokens)
         found = self.hold("gate_up", pack_grouped, *first, order=order, bias1=bias_of("bias1", bias1), bias2=bias_of("bias2", bias2))
@@ -225,11 +240,12 @@ class MoE(_Layer):
 
 def expect_routing(topk_ids: torch.Tensor, topk_weights: torch.Tensor, x: torch.Tensor, weights: torch.Tensor) -> None:
     """Refuses what torch would convert without a word, the two of a router swapped among it. weights: a buffer of the module."""
-    expect_floats(x, weights)
+    expect_floats(x, down=weights)
     for name, one, wanted in (("topk_ids", topk_ids, "integers"), ("topk_weights", topk_weights, "floating point")):
         is_right = isinstance(one, torch.Tensor) and (one.is_floating_point() if wanted == "floating point" else _are_integers(one))
         if not is_right:
             refuse(f"{name} is {short(one.dtype) if isinstance(one, torch.Tensor) else type(one).__name__}, expected {wanted}")
+        expect_beside(name, one, "x", x)
     if x.dim() != 2 or topk_ids.dim() != 2 or topk_weights.shape != topk_ids.shape or topk_ids.shape[0] != x.shape[0]:
         refuse(f"x is {list(x.shape)}, topk_ids {list(topk_ids.shape)} and topk_weights {list(topk_weights.shape)}, expected [T, K], [T, k] "
                "and [T, k]")
