@@ -597,6 +597,8 @@ class Odd(Gating):
     (lambda: Gating(nn.SiLU(), down_proj=nn.Parameter(torch.ones(3, 8, 8))), {}, "is [3, 32, 32] and down_proj [3, 8, 8]"),
     (lambda: MLP(nn.SiLU()), {}, "experts is a MLP of gate_proj, up_proj, down_proj, act_fn, expected a sequence of gated MLPs"),
     (lambda: 3, {}, "experts is a int, expected a sequence"),
+    (lambda: {MLP(nn.SiLU()), MLP(nn.SiLU())}, {}, "experts is a set, expected a sequence of gated MLPs"),
+    (lambda: {0: MLP(nn.SiLU())}, {}, "experts is a dict, expected a sequence of gated MLPs"),
     (lambda: [MLP(nn.SiLU())], dict(order="gate_first"), "order is 'gate_first', but each expert has gate and up of its own"),
     (lambda: [], {}, "there are no experts"),
 ])

@@ -344,6 +344,7 @@ REFUSED = {
     "no such file": lambda: ["no such file.toml"],
     "with a GPU's": lambda: [thresher.Contestant(kernel="mine.cu", entry="mine")],
     "no_such.py is no file": lambda: [thresher.Contestant(kernel="no_such.py", entry="mine")],
+    "a contestant is told '\\ud800', expected text that UTF-8 has": lambda: [thresher.Contestant(kernel=writes_out, reason="\ud800")],
     "asks for 61 s for one call": lambda: [thresher.Contestant(kernel=writes_out, time_limit_s=61)],
 }
 SENTENCES = {
@@ -371,6 +372,8 @@ def test_refused(small, tmp_path, words):
     ({"seconds": float("nan")}, "seconds is nan"),
     ({"match_seconds": 0}, "match_seconds is 0, expected a number greater than 0"),
     ({"call_seconds": float("nan")}, "call_seconds is nan"),
+    ({"ledger": "two\0parts"}, "an argument is 'two\\x00parts', expected text that a command can be given"),
+    ({"device_table": "\ud800"}, "an argument is '\\ud800', expected text that a command can be given"),
     ({"seed": -1}, "seed is -1, expected a whole number from 0 up"),
     ({"ledger": "/dev/null/no"}, "/dev/null/no"),
 ])

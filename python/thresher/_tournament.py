@@ -298,6 +298,8 @@ def _limit(name: str, seconds: float | None) -> list[str]:
 
 def _run(words: list[str], progress: bool) -> tuple[str, str]:
     """What it prints, and the ledger that it says it writes to."""
+    for word in words:
+        _expect_word(word)
     program = pathlib.Path(__file__).parent / "bin" / "thresher"
     environment = {**os.environ, "THRESHER_PYTHON": sys.executable or ""}
     with tempfile.TemporaryFile("w+") as printed:
@@ -321,6 +323,16 @@ def _run(words: list[str], progress: bool) -> tuple[str, str]:
             _fail(process.returncode, last)
         printed.seek(0)
         return printed.read(), ledger
+
+
+def _expect_word(word: str) -> None:
+    """That a command can be given it whole."""
+    try:
+        is_whole = b"\0" not in os.fsencode(word)
+    except UnicodeEncodeError:
+        is_whole = False
+    if not is_whole:
+        refuse(f"an argument is {word!r}, expected text that a command can be given")
 
 
 def _fail(status: int, said: str) -> NoReturn:
@@ -364,4 +376,9 @@ def _toml(value: Any) -> str:
         refuse(f"a contestant's number is {value}, expected a finite one")
     if not isinstance(value, (str, int, float, list)) or isinstance(value, list) and not all(isinstance(v, (str, float)) for v in value):
         refuse(f"a contestant is told {value!r}, expected a text, a number or a list")
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        refuse(f"a contestant is told {value!r}, expected text that UTF-8 has")
+    return text

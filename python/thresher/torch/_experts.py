@@ -1,7 +1,7 @@
 """Reading the experts of a float model: a sequence of gated MLPs, or one module that holds all their weights."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 import torch
@@ -39,7 +39,8 @@ def experts_of(experts: Any, activation: str | None, order: str | None, ignore: 
     ignore = names_of(ignore)
     if isinstance(getattr(experts, "gate_up_proj", None), torch.Tensor):
         return _cut(_of_one_module(experts, activation, order, ignore, constants), *part(len(experts.gate_up_proj)))
-    if isinstance(experts, nn.Module) and not isinstance(experts, nn.ModuleList) or not isinstance(experts, Iterable):
+    has_no_order = isinstance(experts, (Set, Mapping)) or isinstance(experts, nn.Module) and not isinstance(experts, nn.ModuleList)
+    if has_no_order or not isinstance(experts, Iterable):
         parts = ", ".join(name for name, _ in experts.named_children()) if isinstance(experts, nn.Module) else ""
         refuse(f"experts is a {called(experts)}{f' of {parts}' if parts else ''}, expected a sequence of gated MLPs, or a module with "
                "gate_up_proj and down_proj of all experts")
