@@ -64,6 +64,8 @@ def operand(name: str, array, stream: int | None = None) -> tuple[Operand, objec
     if kind is None:
         refuse(f"{name} lies on a device of DLPack's type {tensor.device.type}, expected a CPU or a CUDA device")
     shape = tuple(tensor.shape[: tensor.ndim])
+    if not tensor.data and 0 not in shape:
+        refuse(f"{name} has the shape {list(shape)} but no memory: its storage was freed")
     if tensor.strides:
         strides = tuple(tensor.strides[: tensor.ndim])
     else:

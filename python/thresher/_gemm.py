@@ -13,6 +13,7 @@ from ._operands import (
     expect_same_device,
     expect_shape,
     row_stride,
+    with_elements,
 )
 from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, expect_sixteen_bits_on_gpu, strategy_of
 from ._packed import Block, Handle, Part, opened
@@ -90,6 +91,7 @@ def _prepared(a: Operand, b: Operand, bias: Operand | None, out: Operand, place:
     _expect_rows(a, out, columns)
     expect_same_device(a, b, out)
     expect_sixteen_bits_on_gpu(b)
+    bias = with_elements(bias)
     stride = row_stride(b)
     bucket = row_bucket(a.shape[0])
 

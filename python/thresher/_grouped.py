@@ -14,6 +14,7 @@ from ._operands import (
     expect_same_device,
     expect_shape,
     row_stride,
+    with_elements,
 )
 from ._options import OPERAND_FORMATS, ORDERS, OUTPUT_FORMATS, expect_sixteen_bits_on_gpu, one_of, strategy_of
 from ._packed import Block, Handle, opened
@@ -120,6 +121,7 @@ def _view(weights: Weights, has_activation: bool) -> dict:
             expect_format(bias, bias1.format)
             expect_shape(bias, (experts, both), "one number for each row of the weights")
             expect_contiguous(bias)
+    bias1, bias2 = with_elements(bias1), with_elements(bias2)
     stride = row_stride(b1)
     expert_stride = b1.strides[0] if experts > 1 else both * stride
     if expert_stride == 0 and both * depth > 0:
@@ -192,7 +194,7 @@ def _held(weights: Weights | Block, has_activation: bool) -> _Held:
         packed = lib.thresher_grouped_weights_view.made(device=device, **view)
         return made("grouped", library.thresher_grouped_plan_raw, device, c.byref(problem), c.byref(packed), c.byref(options))
 
-    return _Held(view["experts"], view["n"], view["k"], weights.b1.format, weights.bias1 is not None, weights[:4],
+    return _Held(view["experts"], view["n"], view["k"], weights.b1.format, with_elements(weights.bias1) is not None, weights[:4],
                  tuple(view.values()), plan)
 
 

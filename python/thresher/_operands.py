@@ -59,6 +59,11 @@ def elements(shape: tuple) -> int:
     return count
 
 
+def with_elements(operand: Operand | None) -> Operand | None:
+    """None for what has no elements, and so no memory, which the C interface takes for what is not given."""
+    return None if operand is None or 0 in operand.shape else operand
+
+
 def format_of(dtype: str) -> int | str:
     """The format of arrays whose type has this name, which is what it is called where there is none."""
     return FORMATS.get(dtype, dtype)

@@ -105,8 +105,6 @@ def block(operand: Operand) -> Block:
     """Of memory of the CPU."""
     expect_block(operand)
     size = operand.shape[0]
-    if size > 0 and not operand.pointer:
-        refuse(f"{operand.name} has the shape [{size}] and no memory, expected the bytes that pack gave")
     if size < 8:
         return Block(operand, b"")
     return Block(operand, c.string_at(operand.pointer, header_length(c.string_at(operand.pointer, 8), size)))
