@@ -94,6 +94,8 @@ class Attention(Stated):
         of rotary embeddings does. Dropout is left out.
         head_dim, causal, scale, window, softcap, pairs: for what the module does not say; one that contradicts it is refused.
         ignore: names of the module's parts that change nothing. Any other part that is not taken over is refused.
+
+        The module is called once, on five rows, without its mask and with it, as GatedMLP.from_float calls one.
         """
         parts = parts_of(module, ignore, head_dim=head_dim, causal=causal, scale=scale, window=window, softcap=softcap, pairs=pairs)
         made = cls(dtype=dtype, **parts)

@@ -62,6 +62,14 @@ def bias_of(name: str, bias: Any) -> torch.Tensor | None:
     return None if bias is None else buffer_of(name, bias, torch.float32, 2)
 
 
+def bias_beside(name: str, bias: Any, weight: Any) -> torch.Tensor | None:
+    """The same of weights [E, rows, columns]."""
+    given, rows = bias_of(name, bias), tuple(parts_of(weight)[0].shape[:2])
+    if given is not None and tuple(given.shape) != rows:
+        refuse(f"{name} has the shape {list(given.shape)}, expected {list(rows)}: one number for each row of the weights")
+    return given
+
+
 def buckets(rows: Iterable[int]) -> list[int]:
     """One number of rows for each plan that these numbers need."""
     return sorted({row_bucket(one): one for one in rows}.values())

@@ -23,6 +23,7 @@ from ._native import call
 from ._requantise import COLUMNS
 from ._state import Stated
 from ._module_weights import (
+    bias_beside,
     bias_of,
     buckets,
     expect_beside,
@@ -94,6 +95,9 @@ class GatedMLP(_Layer):
         activation: what the module's `act_fn` computes, or its configuration names (`hidden_activation`, `hidden_act`). A module that says
             none needs it here; one that says another refuses it. alpha, limit, up_offset: as of GatedMLP.
         ignore: names of the module's parts that change nothing. Any other part that is not taken over is refused.
+
+        The module is called once, on three rows, and refused where it computes something else. One that cannot be called so, on meta or with
+        other arguments, is judged by its parts alone.
         """
         gate, up, down, (name, constants) = gated_layers(module, activation, ignore, alpha=alpha, limit=limit, up_offset=up_offset)
         return cls(gate, up, down, activation=name, dtype=dtype, tokens=tokens, **constants)
@@ -162,7 +166,7 @@ class MoE(_Layer):
         dtype, (*first, down) = in_one_type(3, dtype, *(("gate_up", one) for one in first), ("down", down))
         self._describe(chosen, dtype, tokens)
         found = self.hold("gate_up", pack_grouped, *first, order=order, bias1=bias_of("bias1", bias1), bias2=bias_of("bias2", bias2))
-        below = self.hold("down", pack_grouped, down, bias1=bias_of("down_bias", down_bias))
+        below = self.hold("down", pack_grouped, down, bias1=bias_beside("down_bias", down_bias, down))
         if found.matrices != 2 or below.experts != found.experts or (below.n, below.k) != (found.k, found.n):
             refuse(f"gate_up is [{found.experts}, {found.matrices} * {found.n}, {found.k}] and down [{below.experts}, {below.n}, "
                    f"{below.k}], expected [E, 2 N, K] and [E, K, N]")
