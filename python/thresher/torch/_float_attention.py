@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from .._library import refuse
-from ._float_calls import Call, can_be_called, expect_same, rows_for, wide
+from ._float_calls import STEPS, Call, can_be_called, expect_same, wide
 from ._float_modules import (
     called,
     configured,
@@ -31,7 +31,6 @@ _UNSEEN = "unseen"  # how a forward turns whose function is not found
 _TOLERANCE = 2.0**-6  # of norms that round to bfloat16
 _MAY_BE_IGNORED = ("attn_logit_softcapping", "sliding_window")
 _ROWS = 5
-_STEPS = 16  # roundings: those of logits count once more in what they weigh
 
 
 def parts_of(module: nn.Module, ignore: Iterable[str], **given: Any) -> dict[str, Any]:
@@ -201,7 +200,7 @@ def expect_attention(module: nn.Module, parts: dict[str, Any], options: dict[str
     turns = None if pairs == "none" else _positions(x, head_dim, pairs)
     hidden = _hidden(options, x.device)
     expect_same(module, _calls(forward, x, turns, hidden), lambda: _attended(parts, options, head_dim, pairs, wide(x), turns, hidden),
-                f"attention of its projections with head_dim {head_dim}, pairs {pairs!r} and {_listed(options)}", _STEPS)
+                f"attention of its projections with head_dim {head_dim}, pairs {pairs!r} and {_listed(options)}")
 
 
 def _listed(options: dict[str, Any]) -> str:
@@ -238,8 +237,8 @@ def _calls(forward: Callable, x: torch.Tensor, turns: Any, hidden: torch.Tensor)
 
 
 def _attended(parts: dict[str, Any], options: dict[str, Any], head_dim: int, pairs: str, x: torch.Tensor, turns: Any,
-              hidden: torch.Tensor) -> torch.Tensor:
-    """The definition, in the type of x."""
+              hidden: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """The definition, in the type of x, and the roundings: more where logits are large."""
     from ._attention_module import turned
 
     def projected(rows: torch.Tensor, name: str) -> torch.Tensor:
@@ -258,4 +257,4 @@ def _attended(parts: dict[str, Any], options: dict[str, Any], head_dim: int, pai
     if options["softcap"]:
         logits = options["softcap"] * torch.tanh(logits / options["softcap"])
     weights = logits.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num(0.0)
-    return projected((weights @ v).transpose(1, 2).flatten(2), "o")
+    return projected((weights @ v).transpose(1, 2).flatten(2), "o"), STEPS + logits.abs().max().item() / 8

@@ -14,7 +14,7 @@ from .._library import refuse
 from ._module_activation import Activation, computed, parted
 
 _SIZES = (0.25, 1.0, 8.0)  # of rows: what saturates does so in the last
-_STEPS = 8  # roundings that a result may be off by
+STEPS = 8  # roundings that a result may be off by
 _LEAST = 2.0**-14  # what sums in float32 may be off by
 _REDUCED = 2.0**-7  # and where PyTorch may multiply float32 in fewer bits
 
@@ -38,8 +38,9 @@ def can_be_called(module: nn.Module) -> bool:
             and len({one.device for one in tensors}) == 1)
 
 
-def expect_same(module: nn.Module, calls: Iterable[Call], exact: Callable[[], torch.Tensor], what: str, steps: int = _STEPS) -> None:
-    """Refuses a module that gives something else than `exact` in all calls that it can be called in. exact: of 32 bits or more."""
+def expect_same(module: nn.Module, calls: Iterable[Call], exact: Callable[[], tuple[torch.Tensor, float]], what: str) -> None:
+    """Refuses a module that gives something else than `exact` in all calls that it can be called in. exact: (what it should give, of 32 bits or
+    more, and how many roundings of the module's type it may be off by)."""
     least, expected, allowed = None, None, 0.0
     for arguments, named in calls:
         found = _result(module, arguments, named)
@@ -47,7 +48,7 @@ def expect_same(module: nn.Module, calls: Iterable[Call], exact: Callable[[], to
             continue
         if expected is None:
             with torch.no_grad(), _as_written(found.device):
-                expected = exact()
+                expected, steps = exact()
             allowed = _allowed(module, steps)
         difference = _difference(found, expected)
         if difference <= allowed:
@@ -58,7 +59,7 @@ def expect_same(module: nn.Module, calls: Iterable[Call], exact: Callable[[], to
                "largest output")
 
 
-def _allowed(module: nn.Module, steps: int) -> float:
+def _allowed(module: nn.Module, steps: float) -> float:
     types = {one.dtype for one in module.parameters() if one.is_floating_point()}
     is_reduced = torch.float32 in types and torch.get_float32_matmul_precision() != "highest"
     return max(_REDUCED if is_reduced else _LEAST, *(steps * torch.finfo(one).eps for one in types))
@@ -112,8 +113,8 @@ def expect_gated(module: nn.Module, gate: torch.Tensor, up: torch.Tensor, down: 
         return
     x = rows_for(gate)
 
-    def exact() -> torch.Tensor:
-        return computed(activation, wide(x) @ wide(gate).T, wide(x) @ wide(up).T) @ wide(down).T
+    def exact() -> tuple[torch.Tensor, float]:
+        return computed(activation, wide(x) @ wide(gate).T, wide(x) @ wide(up).T) @ wide(down).T, STEPS
 
     expect_same(module, (((x.unsqueeze(0),), {}), ((x,), {})), exact,
                 f"down of activation {activation[0]!r} of gate times up, by its layers of these names")
@@ -134,9 +135,9 @@ def expect_mixture(module: nn.Module, gate_up: torch.Tensor, down: torch.Tensor,
         both = wide(row) @ wide(gate_up[expert]).T + (0 if bias is None else wide(bias[expert]))
         return computed(activation, *parted(both, order)) @ wide(down[expert]).T + (0 if down_bias is None else wide(down_bias[expert]))
 
-    def exact() -> torch.Tensor:
+    def exact() -> tuple[torch.Tensor, float]:
         return torch.stack([sum(wide(weight) * of_expert(row, expert) for weight, expert in zip(of_row, chosen))
-                            for row, of_row, chosen in zip(x, weights, ids.tolist())])
+                            for row, of_row, chosen in zip(x, weights, ids.tolist())]), STEPS
 
     expect_same(module, (((x, ids, weights), {}), ((x, ids, of_all), {})), exact,
                 f"its experts' gated MLPs with activation {activation[0]!r}, gate and up {order!r}")
