@@ -416,9 +416,23 @@ def test_packed_weights_in_a_storage_that_was_made_smaller_are_refused():
             tt.gemm_packed(A, smaller, 24)
 
 
+def test_arrays_by_dlpack_whose_memory_is_freed_are_refused_by_their_names():
+    a, b = np.ones((4, 64), np.float16), np.ones((16, 64), np.float16)
+    for name, good, call in (("a", torch.ones(4, 64).half(), lambda one: tn.gemm(one, b)), ("b", torch.ones(16, 64).half(), lambda one: tn.pack_gemm(one)),
+                             ("bias", torch.ones(16), lambda one: tn.pack_gemm(b, bias=one)), ("bias", torch.ones(16), lambda one: tn.gemm(a, b, bias=one)),
+                             ("weights", PACKED, lambda one: tn.packed_info(one)),
+                             ("b.global_scale", ONE, lambda one: tn.pack_gemm(thresher.Nvfp4(CODES.numpy(), FACTORS.numpy(), one)))):
+        call(good)
+        with pytest.raises(thresher.InvalidArgumentError, match=f"^{name} has the shape .* but no memory: its storage was freed$"):
+            call(freed(good))
+
+
 def test_no_elements_need_no_memory():
     assert tt.dual_gemm(A[:0], B, B).shape == (0, 24)
     assert tt.gemm_packed(A, tt.pack_gemm(B[:0], bias=torch.ones(0)), 0).shape == (5, 0)
+    assert tn.gemm(A[:0].half(), B[:0].half(), bias=torch.ones(0)).shape == (0, 0)
+    assert tt.gemm(A, B[:0], bias=torch.ones(0)).shape == (5, 0)
+    assert tt.grouped_gemm(ROWS, EXPERTS[:, :0], bias=torch.ones(3, 0), **GROUPED).shape == (11, 0)
 
 
 ODD_LAYOUTS = {
@@ -543,3 +557,10 @@ def test_packing_inside_of_a_transform_is_refused():
         for call in (lambda: torch.vmap(tt.pack)(EXPERTS.clone(), EXPERTS.clone()), lambda: torch.vmap(tt.pack_gemm)(EXPERTS.clone())):
             with pytest.raises(thresher.InvalidArgumentError, match="^b1? is a tensor inside of torch.vmap, which has no memory, expected a plain tensor$"):
                 call()
+
+
+def test_a_bias_of_down_is_refused_by_its_own_name():
+    experts, down = torch.randn(2, 32, 64), torch.randn(2, 64, 16)
+    for shape in ((2, 63), (3, 64)):
+        with pytest.raises(thresher.InvalidArgumentError, match=rf"^down_bias has the shape \[{shape[0]}, {shape[1]}\], expected \[2, 64\]"):
+            tt.MoE(experts, down, order="gate_first", down_bias=torch.ones(shape))
