@@ -51,6 +51,10 @@ class OfAnInterface:
         self.array = array
 
 
+class WithoutArray:
+    __cuda_array_interface__ = dict(version=3)
+
+
 def test_refused(tc):
     host = np.ones((4, 32), np.float16)
     for call, sentence in (
@@ -61,6 +65,7 @@ def test_refused(tc):
         (lambda: tc.pack(b1=None, b2=host), "b1 is None"),
         (lambda: tc.dual_gemm_packed(OnOtherGpu(host), host), "a lies on the CPU"),
         (lambda: tc.append(host, host, host, host, host), "k lies on the CPU"),
+        (lambda: tc.gemm(WithoutArray(), host), "a cannot be had by __cuda_array_interface__: 'WithoutArray' object has no attribute 'array'"),
     ):
         with pytest.raises(thresher.InvalidArgumentError) as refusal:
             call()

@@ -1087,6 +1087,16 @@ def test_weights_on_several_devices_are_refused(call, sentence):
     refused(call, sentence)
 
 
+@pytest.mark.parametrize("call, sentence", [
+    (lambda: tt.GatedMLP(GATE, 1e6 * UP, DOWN, dtype=torch.float16), "up has numbers beyond 65504, which float16 does not hold"),
+    (lambda: tt.MoE(EXPERTS, BELOW.double() * 1e60, order="up_first"), "down has numbers beyond 3.38953e+38, which bfloat16 does not hold"),
+    (lambda: tt.MoE(EXPERTS, BELOW, order="up_first", bias1=BIAS.double() * 1e60), "bias1 has numbers beyond 3.40282e+38, which float32 does not hold"),
+])
+def test_weights_that_a_type_does_not_hold_are_refused(call, sentence):
+    refused(call, sentence)
+    assert tt.GatedMLP(GATE, UP * torch.inf, DOWN, dtype=torch.float16).dtype == torch.float16
+
+
 # Casts and moves.
 
 

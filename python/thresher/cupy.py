@@ -13,7 +13,7 @@ from typing import Any
 
 import cupy as _cp
 
-from . import _dlpack, _packed
+from . import _dlpack, _options, _packed
 from . import _library as _lib
 from . import _operands as _of
 from ._array_functions import Array, Call, Functions
@@ -54,7 +54,11 @@ class _Call(Call):
         if isinstance(array, _cp.ndarray):
             return self.of_array(name, array, array.data.ptr, (_lib.CUDA, array.device.id))
         if hasattr(array, "__cuda_array_interface__"):
-            return self._operand(name, _cp.asarray(array))
+            try:
+                given = _cp.asarray(array)
+            except Exception as error:  # whatever CuPy or the object raises
+                _refuse(f"{name} cannot be had by __cuda_array_interface__: {_options.shown_error(error)}")
+            return self._operand(name, given)
         if hasattr(array, "__dlpack__"):
             made, owner = _dlpack.operand(name, array, stream=self.place.stream)
             self._owners.append(owner)

@@ -26,7 +26,11 @@ def buffer_of(name: str, tensor: Any, dtype: torch.dtype, rank: int) -> torch.Te
                f"dimension{'s' if rank > 1 else ''}")
     if tensor.dtype not in _GIVEN:
         refuse(f"{name} is {short(tensor.dtype)}, expected float16, bfloat16, float32 or float64, or Fp8 or Nvfp4 where they are taken")
-    return tensor.detach().to(dtype).contiguous()
+    made = tensor.detach().to(dtype).contiguous()
+    may_overflow = torch.finfo(dtype).max < torch.finfo(tensor.dtype).max and type(made) is torch.Tensor and not made.is_meta
+    if may_overflow and made.isinf().any() and bool((made.isinf() & ~tensor.isinf()).any()):
+        refuse(f"{name} has numbers beyond {torch.finfo(dtype).max:g}, which {short(dtype)} does not hold, expected smaller ones or a wider type")
+    return made
 
 
 def sixteen_bit(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
