@@ -3,9 +3,11 @@
 //   bench_arena_fairness THRESHER tournaments COUNT quiet|busy [PITCH.toml...]
 //   bench_arena_fairness THRESHER matches COUNT quiet|busy [PITCH.toml...]
 //
-// THRESHER is the command. A tournament judges a baseline and by turns a strategy of Thresher's own in this process, one in
-// another, and the kernel of one of the pitches, which needs a compiler; whoever fails a gate was accused. A match is of a contestant with itself. "busy" keeps as many threads as there are processors at work and at rest by turns, a fifth of a second long
-// at most. Ends with 1 when anybody was accused, or more than 5 % of the matches said "faster" or "slower".
+// THRESHER is the command. A tournament judges a baseline and by turns a strategy of Thresher's own in this process,
+// one in another, and the kernel of one of the pitches, which needs a compiler; whoever fails a gate was accused. A
+// match is of a contestant with itself. "busy" keeps as many threads as there are processors at work and at rest by
+// turns, a fifth of a second long at most. Ends with 1 when anybody was accused, or more than 5 % of the matches said
+// "faster" or "slower".
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -38,7 +40,8 @@ class Crowd {
  public:
   /// It is at work once it is called. To be made before there is any thread.
   Crowd() {
-    void* const page = ::mmap(nullptr, sizeof(std::atomic<unsigned>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const page =
+        ::mmap(nullptr, sizeof(std::atomic<unsigned>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || (threads_ = new (page) std::atomic<unsigned>(0), process_ = ::fork()) < 0) {
       throw Error(ErrorCode::io, "a crowd could not be started");
     }
@@ -144,7 +147,8 @@ Entry held(const Field& field, const Suite& suite, const Contestant& contestant,
   return hold_match(match, gates, {});
 }
 
-/// A baseline, which is judged itself at first, and one that challenges it: in this process, in another, or from outside.
+/// A baseline, which is judged itself at first, and one that challenges it: in this process, in another, or from
+/// outside.
 int hold_tournaments(const Field& field, int count) {
   const Suite suite = suite_of(R"("contest", "full_range")");
   const auto gates = standard_gates();
@@ -197,7 +201,7 @@ int hold_matches(const Field& field, int count) {
     const auto seed = static_cast<std::uint64_t>(i);
     const std::size_t kernel = field.kernels() > 0 ? (seed / 3) % field.kernels() : 0;
     const auto make = [&](const std::string& suffix) {
-      return i % kinds == 0 ? field.own("interleaved")
+      return i % kinds == 0   ? field.own("interleaved")
              : i % kinds == 1 ? field.served("interleaved")
                               : field.kernel(kernel, suffix);
     };
@@ -217,8 +221,8 @@ int hold_matches(const Field& field, int count) {
     fmt::print("{}: {} of {}\n", verdict, times, count);
     told_apart += verdict == "within noise" ? 0 : times;
   }
-  fmt::print("{} matches of a contestant with itself: {} ({:.1f} %) said that there is a difference\n", count, told_apart,
-             100.0 * told_apart / count);
+  fmt::print("{} matches of a contestant with itself: {} ({:.1f} %) said that there is a difference\n", count,
+             told_apart, 100.0 * told_apart / count);
   return 20 * told_apart <= count ? 0 : 1;
 }
 

@@ -24,7 +24,9 @@ namespace {
 
 void print(const char* what, std::vector<double> us) {
   std::sort(us.begin(), us.end());
-  const auto at = [&](double share) { return us[static_cast<std::size_t>(share * static_cast<double>(us.size() - 1))]; };
+  const auto at = [&](double share) {
+    return us[static_cast<std::size_t>(share * static_cast<double>(us.size() - 1))];
+  };
   fmt::print("{:<44} {:>9.2f} us   10 % {:>9.2f}   90 % {:>9.2f}\n", what, at(0.5), at(0.1), at(0.9));
 }
 

@@ -4,10 +4,10 @@
 // usage: bench_grouped_gemm [--warm] [--format F] [--tokens F] [--numerics exact|fast] [--down]
 //                           [--strategy NAME] [--knobs "a=1 b=2"]... LIST|CASE...
 //
-// A list is origin, decode, prefill, scan, experts, rows or all (the first four); a case is EXPERTSxNxK:ROWS, rows dealt at
-// random, or with commas the rows of each expert. --warm compiles the kernels into the cache and needs no GPU. --down times
-// the grouped GEMM. Formats are those of operands (bf16, fp16, nvfp4, fp8_tensor, fp8_row, fp8_block); tokens are in that of
-// the weights, with nvfp4 in fp16, where --tokens does not say otherwise.
+// A list is origin, decode, prefill, scan, experts, rows or all (the first four); a case is EXPERTSxNxK:ROWS, rows
+// dealt at random, or with commas the rows of each expert. --warm compiles the kernels into the cache and needs no GPU.
+// --down times the grouped GEMM. Formats are those of operands (bf16, fp16, nvfp4, fp8_tensor, fp8_row, fp8_block);
+// tokens are in that of the weights, with nvfp4 in fp16, where --tokens does not say otherwise.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -299,8 +299,8 @@ class Pattern {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// One operand's numbers: `matrices` of [rows, k], by matrix, row and place along K. The numbers of FP8 are multiplied by
-/// scales, so that all formats' have the deviation that is asked for.
+/// One operand's numbers: `matrices` of [rows, k], by matrix, row and place along K. The numbers of FP8 are multiplied
+/// by scales, so that all formats' have the deviation that is asked for.
 class Numbers {
  public:
   struct Shape {
@@ -316,8 +316,9 @@ class Numbers {
         values_(format == Format::nvfp4 ? Pattern::bytes(0, 255, seed)
                 : is_fp8(format)        ? Pattern::codes(fp8_deviation, seed)
                                         : Pattern::normal(format, deviation, seed)),
-        scales_(is_fp8(format) ? Pattern::reals(deviation / fp8_deviation, seed + 1)
-                               : Pattern::bytes(deviation < 0.1F ? 0x08 : 0x28, deviation < 0.1F ? 0x14 : 0x34, seed + 1)) {}
+        scales_(is_fp8(format)
+                    ? Pattern::reals(deviation / fp8_deviation, seed + 1)
+                    : Pattern::bytes(deviation < 0.1F ? 0x08 : 0x28, deviation < 0.1F ? 0x14 : 0x34, seed + 1)) {}
 
   [[nodiscard]] double at(std::int64_t matrix, std::int64_t row, std::int64_t k) const {
     const auto element = static_cast<std::size_t>((matrix * shape_.rows + row) * shape_.k + k);

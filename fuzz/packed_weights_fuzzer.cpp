@@ -1,4 +1,5 @@
-// A file of packed weights, from memory that has a name, and a block of them. What a block holds, a file of the same bytes does.
+// A file of packed weights, from memory that has a name, and a block of them. What a block holds, a file of the same
+// bytes does.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -41,8 +41,7 @@ struct Activation {
 /// What a product may give up for speed.
 enum class Numerics : std::uint8_t {
   /// Every product exactly; only the order of float32 additions differs from the definition. Where a matrix unit sums
-  /// FP8
-  /// in less than float32, its sums of 128 along K are added in float32.
+  /// FP8 in less than float32, its sums of 128 along K are added in float32.
   exact,
   /// Opt-in. NVFP4 weights on Hopper: value × scale rounded once to e4m3. FP8 there: summed by the matrix unit alone.
   fast,

@@ -39,8 +39,8 @@ class PackedGatedMlpWeights {
  public:
   class Storage;
   explicit PackedGatedMlpWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
-  /// Of weights that were packed each by itself, as those in blocks are. Throws Error(invalid_argument) when they lie on
-  /// different devices.
+  /// Of weights that were packed each by itself, as those in blocks are. Throws Error(invalid_argument) when they lie
+  /// on different devices.
   PackedGatedMlpWeights(PackedWeights gate_up, PackedGemmWeights down);
   [[nodiscard]] const Device& device() const noexcept;
 

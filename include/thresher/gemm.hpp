@@ -13,8 +13,8 @@
 
 namespace thresher {
 
-/// C[m,n] from A[m,k] and B[n,k], with products in float32 (float64 in the reference): c = (A·Bᵀ)·scales + bias, rounded
-/// once to `out`.
+/// C[m,n] from A[m,k] and B[n,k], with products in float32 (float64 in the reference): c = (A·Bᵀ)·scales + bias,
+/// rounded once to `out`.
 struct GemmProblem {
   std::int64_t m = 0;  ///< the most rows that a call may have
   std::int64_t n = 0;

@@ -136,7 +136,8 @@ THRESHER_OWN_FUNCTION float thresher_own_scale(const thresher_own_matrix* matrix
   const long long block = column / 16;
   long long offset = row * blocks + block;
   if (matrix->scale_layout == THRESHER_OWN_SCALES_BLOCKED) {
-    offset = ((row / 128) * ((blocks + 3) / 4) + block / 4) * 512 + (row % 32) * 16 + ((row % 128) / 32) * 4 + block % 4;
+    offset =
+        ((row / 128) * ((blocks + 3) / 4) + block / 4) * 512 + (row % 32) * 16 + ((row % 128) / 32) * 4 + block % 4;
   }
   return thresher_own_e4m3_to_float(matrix->scales[offset]);
 }

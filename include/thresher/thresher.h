@@ -7,8 +7,8 @@
  * Structs begin with struct_size, which their _init function sets to the size that it is given, sizeof of the struct,
  * while it gives every other member its default. Members are only ever added at the end: a struct of an older program
  * lacks some, which then have their defaults; one of a newer program has some that this library does not know, which
- * must be 0, or the call is refused. No struct has more than 4096 bytes. No member's 0 means "default" but where that is
- * said of it. A member is used or refused: one that a call has no use for is as its _init function sets it.
+ * must be 0, or the call is refused. No struct has more than 4096 bytes. No member's 0 means "default" but where that
+ * is said of it. A member is used or refused: one that a call has no use for is as its _init function sets it.
  *
  * A process may fork and make calls in the child, unless a GPU was used before.
  *

@@ -105,7 +105,8 @@ std::optional<std::string> header_of(const ffi::AnyBuffer& block, const Memory& 
     return std::nullopt;
   }
   std::string header(length > bytes - length_bytes ? bytes : length_bytes + length, '\0');
-  return memory.read(block.untyped_data(), header.size(), header.data()) ? std::optional(std::move(header)) : std::nullopt;
+  return memory.read(block.untyped_data(), header.size(), header.data()) ? std::optional(std::move(header))
+                                                                         : std::nullopt;
 }
 
 /// `packed` has a 1 for each operand that is packed weights, else a 0; with `zeros` results are zeroed first.

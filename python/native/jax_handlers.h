@@ -1,7 +1,7 @@
 #ifndef THRESHER_JAX_HANDLERS_H
 #define THRESHER_JAX_HANDLERS_H
-/* What thresher.jax and libthresher_jax.so tell each other (python/thresher/_jax_native.py has the same struct). The library's
- * handlers of XLA's foreign functions are thresher_jax_cpu and thresher_jax_cuda. */
+/* What thresher.jax and libthresher_jax.so tell each other (python/thresher/_jax_native.py has the same struct). The
+ * library's handlers of XLA's foreign functions are thresher_jax_cpu and thresher_jax_cuda. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -62,10 +62,11 @@ void enter_all(const Suite& suite, const Registry& registry, Field& field) {
 user_kernels::Kernel limited(const Pitch& pitch, double call_seconds) {
   user_kernels::Kernel kernel = *pitch.kernel;
   if (kernel.time_limit_s.value_or(0) > call_seconds) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("the pitch {} asks for {:g} s for one call (time_limit_s), and here one may take {:g} s: ask "
-                            "for less, or let it with --call-seconds",
-                            pitch.file, *kernel.time_limit_s, call_seconds));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the pitch {} asks for {:g} s for one call (time_limit_s), and here one may take {:g} s: ask "
+                    "for less, or let it with --call-seconds",
+                    pitch.file, *kernel.time_limit_s, call_seconds));
   }
   kernel.time_limit_s = kernel.time_limit_s.value_or(std::min(usual_call_s, call_seconds));
   return kernel;

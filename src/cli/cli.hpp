@@ -1,8 +1,8 @@
 #pragma once
 /// The subcommands of `thresher`. Each registers itself on the app; its callback does the work when it is chosen.
 ///
-/// Exit status: 0 ok (a rejected pitch is a result), 1 a gate failed or `warm` could not keep everything, 2 bad usage or
-/// input, 3 a failure that no input is to blame for: of a device, for want of memory, or of Thresher itself. A
+/// Exit status: 0 ok (a rejected pitch is a result), 1 a gate failed or `warm` could not keep everything, 2 bad usage
+/// or input, 3 a failure that no input is to blame for: of a device, for want of memory, or of Thresher itself. A
 /// subcommand throws thresher::Error, which is printed as one sentence; it sets `exit_status` only to report 1.
 namespace CLI {
 class App;

@@ -37,11 +37,11 @@ void clear_up_and_end(int number) {
 void handle_interruptions() {
   own_process = ::getpid();
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before {};
+    struct sigaction before{};
     if (sigaction(number, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) {
       continue;
     }
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = clear_up_and_end;
     sigemptyset(&action.sa_mask);
     sigaction(number, &action, nullptr);

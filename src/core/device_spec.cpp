@@ -132,7 +132,7 @@ constexpr TensorUnitSpec gb300_tensor() {
   tensor.clock_ghz = {1.85, 1.5, 1.92, Trust::assumed, "as B200; NVIDIA's boost clock of Blackwell Ultra"};
   tensor.nvfp4_operations_per_clock = {32768, 26100, 49152, Trust::assumed,
                                        "B200's with products of 64 along K; 1.5 times that is NVIDIA's rate with 96"};
-  for (Constant TensorUnitSpec::*const as_b200 :
+  for (Constant TensorUnitSpec::* const as_b200 :
        {&TensorUnitSpec::operand_bytes_per_clock, &TensorUnitSpec::pair_overhead_clocks,
         &TensorUnitSpec::multiprocessor_bytes_per_us, &TensorUnitSpec::card_bytes_per_us,
         &TensorUnitSpec::dram_bytes_per_us, &TensorUnitSpec::load_latency_us}) {

@@ -41,7 +41,7 @@ InputFile unreadable_for(int error_number) { return unreadable(std::generic_cate
 
 InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat status {};
+  struct stat status{};
   if (file.value() < 0 || ::fstat(file.value(), &status) != 0) {
     return unreadable_for(errno);
   }

@@ -42,7 +42,7 @@ struct TensorUnitSpec {
 struct TensorUnitField {
   std::string_view name;
   std::string_view unit;
-  Constant TensorUnitSpec::*member;
+  Constant TensorUnitSpec::* member;
 };
 
 inline constexpr std::array tensor_unit_fields{

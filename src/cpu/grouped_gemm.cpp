@@ -193,9 +193,9 @@ void GroupedGemmKernel::requantise(const Tensor& values, const Tensor& c, const 
       return;
     }
     const Tensor matrix = c.rank == 3 ? slot_matrix(c, row / rows_of_a_matrix) : c;
-    formats::requantise_row(matrix, row % rows_of_a_matrix,
-                            {static_cast<const float*>(values.data) + row * problem_.n,
-                             static_cast<std::size_t>(problem_.n)});
+    formats::requantise_row(
+        matrix, row % rows_of_a_matrix,
+        {static_cast<const float*>(values.data) + row * problem_.n, static_cast<std::size_t>(problem_.n)});
   });
 }
 

@@ -81,8 +81,7 @@ void detail::parallel_for(int threads, std::int64_t count, Body body, const void
   const int team = static_cast<int>(std::min<std::int64_t>(threads, count));
   if (team > 1) {
     release(&loop);
-    run_team(
-        team, [](void* shared, int thread) { static_cast<Loop*>(shared)->work(thread); }, &loop);
+    run_team(team, [](void* shared, int thread) { static_cast<Loop*>(shared)->work(thread); }, &loop);
     acquire(&loop);
   } else {
     loop.work(0);

@@ -46,7 +46,7 @@ SafetensorsHeader laid_out(std::vector<StoredTensor> tensors, Metadata metadata,
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path.string()) {
   descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat status {};
+  struct stat status{};
   if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
     throw Error(ErrorCode::io, fmt::format("cannot read {}: {}", path_, std::generic_category().message(errno)));
   }

@@ -16,10 +16,9 @@ enum class Arch : u8 { sm_90a };
 /// multiply and the retire() that waits for its group, accumulators and fragments may not be touched and the shared
 /// memory that it reads may not be refilled. An engine that keeps its accumulators elsewhere fetches them in settle().
 template <class Engine>
-concept MatrixEngine = requires(typename Engine::template Accumulators<64>& sums,
-                                const typename Engine::template Accumulators<64>& read,
-                                typename Engine::Fragment& fragment,
-                                typename Engine::template Descriptor<Swizzle::b128> operand, Shared<u8> tile) {
+concept MatrixEngine = requires(
+    typename Engine::template Accumulators<64>& sums, const typename Engine::template Accumulators<64>& read,
+    typename Engine::Fragment& fragment, typename Engine::template Descriptor<Swizzle::b128> operand, Shared<u8> tile) {
   requires Engine::template Accumulators<64>::elements == 32;
   { read.get(0) } -> Same<float>;
   { sums.set(0, 0.0F) } -> Same<void>;

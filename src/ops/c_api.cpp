@@ -100,8 +100,8 @@ Tensor tensor_of(const thresher_tensor* tensor, const char* argument) {
   }
   require_unset(given.reserved, (std::string(argument) + ".reserved").c_str());
   const auto rank = static_cast<std::size_t>(given.rank);
-  Tensor made = Tensor::contiguous(given.data, format_of(given.format, (std::string(argument) + ".format").c_str()), std::span(given.shape, rank),
-                                   id_of(given.device));
+  Tensor made = Tensor::contiguous(given.data, format_of(given.format, (std::string(argument) + ".format").c_str()),
+                                   std::span(given.shape, rank), id_of(given.device));
   if (std::any_of(given.strides, given.strides + rank, [](std::int64_t stride) { return stride != 0; })) {
     std::copy_n(given.strides, rank, made.strides.begin());
   }

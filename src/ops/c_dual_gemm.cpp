@@ -154,8 +154,7 @@ thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan_handle, vo
                                        const thresher_matrix* c, void* workspace) {
   return guarded([&] {
     required(plan_handle, "plan")
-        .gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"),
-                  workspace);
+        .gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
   });
 }
 
@@ -170,8 +169,7 @@ thresher_status thresher_dual_gemm_run_prepared(const thresher_dual_gemm* plan_h
                                                 const thresher_matrix* a, const thresher_matrix* c, void* workspace) {
   return guarded([&] {
     required(plan_handle, "plan")
-        .gemm.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens),
-                           output_of(c, "c"), workspace);
+        .gemm.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
   });
 }
 

@@ -96,8 +96,8 @@ thresher_status thresher_gemm_plan_raw(thresher_device device, const thresher_ge
   return guarded([&] {
     required(plan_out, "plan");
     const Device on = device_of(device);
-    *plan_out = new thresher_gemm{
-        plan(on, problem_of(problem), weights_of(b, bias, bias_format), options_of(options)), on.id()};
+    *plan_out = new thresher_gemm{plan(on, problem_of(problem), weights_of(b, bias, bias_format), options_of(options)),
+                                  on.id()};
   });
 }
 
@@ -115,8 +115,7 @@ thresher_status thresher_gemm_run(const thresher_gemm* plan_handle, void* stream
                                   const thresher_matrix* c, void* workspace) {
   return guarded([&] {
     const thresher_gemm& plan = required(plan_handle, "plan");
-    plan.gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"),
-                  workspace);
+    plan.gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
   });
 }
 

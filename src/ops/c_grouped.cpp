@@ -37,10 +37,12 @@ GroupedProblem problem_of(const thresher_grouped_problem* problem) {
                       .row_weights = truth(given.row_weights, "problem.row_weights")};
   if (made.layout != RowLayout::gathered) {
     if (given.tokens != 0) {
-      refuse("problem.tokens is " + std::to_string(given.tokens) + ", expected 0: only gathered rows are taken from others");
+      refuse("problem.tokens is " + std::to_string(given.tokens) +
+             ", expected 0: only gathered rows are taken from others");
     }
     if (given.row_ids_divisor > 1) {
-      refuse("problem.row_ids_divisor is " + std::to_string(given.row_ids_divisor) + ", expected 1: only gathered rows have ids");
+      refuse("problem.row_ids_divisor is " + std::to_string(given.row_ids_divisor) +
+             ", expected 1: only gathered rows have ids");
     }
   }
   const bool has_activation = given.activation != THRESHER_NO_ACTIVATION;

@@ -44,8 +44,8 @@ GatedMlpProblem problem_of(const thresher_gated_mlp_problem* problem) {
 }
 
 MoeProblem problem_of(const thresher_moe_problem* problem) {
-  const thresher_moe_problem given = known(problem, "problem", offsetof(thresher_moe_problem, activation),
-                                           default_layer<thresher_moe_problem>());
+  const thresher_moe_problem given =
+      known(problem, "problem", offsetof(thresher_moe_problem, activation), default_layer<thresher_moe_problem>());
   return {.experts = given.experts,
           .tokens = given.tokens,
           .top_k = given.top_k,
@@ -119,10 +119,9 @@ thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_g
     required(plan_out, "plan");
     const PackedGatedMlpWeights& packed = required(weights, "weights").packed;
     const Device on = device_of(device);
-    *plan_out = new thresher_gated_mlp{
-        plan(on, problem_of(problem), packed,
-             {.gate_up = options_of(gate_up_options), .down = options_of(down_options)}),
-        on.id()};
+    *plan_out = new thresher_gated_mlp{plan(on, problem_of(problem), packed,
+                                            {.gate_up = options_of(gate_up_options), .down = options_of(down_options)}),
+                                       on.id()};
   });
 }
 
@@ -136,8 +135,7 @@ thresher_status thresher_gated_mlp_run(const thresher_gated_mlp* plan_handle, vo
                                        const thresher_matrix* out, void* workspace) {
   return guarded([&] {
     required(plan_handle, "plan")
-        .layer.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), output_of(out, "out"),
-                   workspace);
+        .layer.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), output_of(out, "out"), workspace);
   });
 }
 
@@ -195,7 +193,7 @@ thresher_status thresher_moe_run_flat(const thresher_moe* plan_handle, void* str
     run_moe(plan, stream,
             with_scales(matrix_of(x, problem.x, rows, problem.hidden_size, x_row_stride, plan.device),
                         OperandRole::tokens, x_scales, x_scale_layout, x_global_scale),
-            topk_ids, topk_weights,
-            matrix_of(out, problem.out, rows, problem.hidden_size, out_row_stride, plan.device), workspace);
+            topk_ids, topk_weights, matrix_of(out, problem.out, rows, problem.hidden_size, out_row_stride, plan.device),
+            workspace);
   });
 }

@@ -28,9 +28,10 @@ namespace {
 
 Tensor matrix_tensor(const thresher_matrix* matrix, const char* argument, OperandRole role) {
   const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
-  Tensor tensor = with_scales(matrix_of(given.data, format_of(given.format, (std::string(argument) + ".format").c_str()), given.shape[0], given.shape[1],
-                                        given.row_stride, id_of(given.device)),
-                              role, given.scales, given.scale_layout, given.global_scale);
+  Tensor tensor =
+      with_scales(matrix_of(given.data, format_of(given.format, (std::string(argument) + ".format").c_str()),
+                            given.shape[0], given.shape[1], given.row_stride, id_of(given.device)),
+                  role, given.scales, given.scale_layout, given.global_scale);
   tensor.scales.powers_of_two =
       truth(given.scales_are_powers_of_two, (std::string(argument) + ".scales_are_powers_of_two").c_str());
   return tensor;
@@ -55,8 +56,9 @@ namespace {
 /// A constant that `activation` has no use for is as the problem's _init function sets it, or 0.
 void require_unused(const Activation& activation, float value, float unset, const char* member) {
   if (activation.kind != ActivationKind::swiglu_clamped && value != unset && value != 0.0F) {
-    refuse(fmt::format("problem.{} is {}, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it",
-                       member, value));
+    refuse(fmt::format(
+        "problem.{} is {}, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it",
+        member, value));
   }
 }
 
@@ -64,9 +66,9 @@ void require_unused(const Activation& activation, float value, float unset, cons
 
 Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset) {
   const Activation made{.kind = enumerator(kind, all_activation_kinds.back(), "problem.activation"),
-          .alpha = alpha,
-          .limit = limit,
-          .up_offset = up_offset};
+                        .alpha = alpha,
+                        .limit = limit,
+                        .up_offset = up_offset};
   require_unused(made, alpha, default_activation.alpha, "alpha");
   require_unused(made, limit, default_activation.limit, "limit");
   require_unused(made, up_offset, default_activation.up_offset, "up_offset");

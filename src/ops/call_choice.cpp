@@ -34,7 +34,8 @@ void ask_for(Numerics numerics, Knobs& knobs) {
 
 planner::Request request_of(const DualGemmOptions& options) {
   if (options.threads < 0) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("options.threads is {}, expected 0 (all) or more", options.threads));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("options.threads is {}, expected 0 (all) or more", options.threads));
   }
   planner::Request request{options.strategy, options.knobs};
   if (options.threads > 0) {

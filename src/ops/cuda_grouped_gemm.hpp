@@ -15,7 +15,8 @@ namespace thresher::ops {
 [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_packed_on_gpu(const Device& device,
                                                                              const GroupedProblem& problem,
                                                                              const PackedGroupedWeights& weights,
-                                                                             const GroupedOptions& options, Bounds bounds);
+                                                                             const GroupedOptions& options,
+                                                                             Bounds bounds);
 /// What a strategy packs is packed here, at plan time.
 [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_raw_on_gpu(const Device& device,
                                                                           const GroupedProblem& problem,

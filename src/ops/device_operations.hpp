@@ -33,9 +33,11 @@ class DeviceOperations {
                                                                                   const PackOptions& options) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const PackedGroupedWeights::Storage> restore_grouped(
       const Device& device, PackedContent content) const = 0;
-  [[nodiscard]] virtual std::shared_ptr<const GroupedGemm::Backend> plan_packed(
-      const Device& device, const GroupedProblem& problem, const PackedGroupedWeights& weights,
-      const GroupedOptions& options, Bounds bounds) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<const GroupedGemm::Backend> plan_packed(const Device& device,
+                                                                                const GroupedProblem& problem,
+                                                                                const PackedGroupedWeights& weights,
+                                                                                const GroupedOptions& options,
+                                                                                Bounds bounds) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
                                                                              const GroupedProblem& problem,
                                                                              const GroupedWeights& weights,

@@ -30,7 +30,8 @@ std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProble
 }
 
 void check_dual_gemm_knobs(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options) {
-  (void)named_strategy(all_of(device.kind()), options.strategy).obstacles(problem, request_of(options).knobs, spec_of(device));
+  (void)named_strategy(all_of(device.kind()), options.strategy)
+      .obstacles(problem, request_of(options).knobs, spec_of(device));
 }
 
 std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options) {

@@ -41,8 +41,8 @@ Intermediate::Intermediate(const Device& device, Format format, float scale, std
     return pieces[strategies::add_piece(pieces, name, bytes)];
   };
   // Values of 4 bits are even in number.
-  values_ = added("intermediate",
-                  static_cast<std::size_t>(size_product(size_product(most_rows, columns), bits(format)) / 8));
+  values_ =
+      added("intermediate", static_cast<std::size_t>(size_product(size_product(most_rows, columns), bits(format)) / 8));
   scales_ = added("scales of the intermediate",
                   scale_bytes(format, OperandRole::tokens, most_rows, columns, scales_lie(format)));
   if (is_given_a_scale(format)) {

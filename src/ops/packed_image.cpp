@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* version_key = "thresher_packed_weights";
 constexpr const char* version = "3";
-constexpr const char* version_with_serial_sum = "2";      // whose "fingerprint" is that of all bytes one after the other
-constexpr const char* bytes_key = "fingerprint";          // of the tensors' bytes
+constexpr const char* version_with_serial_sum = "2";  // whose "fingerprint" is that of all bytes one after the other
+constexpr const char* bytes_key = "fingerprint";      // of the tensors' bytes
 constexpr const char* header_key = "header_fingerprint";  // of all else that the header says
 constexpr std::array matrix_names{"b1", "b2"};
 constexpr std::size_t fingerprint_digits = 32;

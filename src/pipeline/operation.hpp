@@ -29,30 +29,30 @@ struct Hooks {
 /// that one pass over k takes. Every math thread calls drain before it ends. Profiles go where `profile` says, when the
 /// shape asks for one.
 template <class Operation>
-concept DualOperand = MatrixEngine<typename Operation::Engine> &&
+concept DualOperand =
+    MatrixEngine<typename Operation::Engine> &&
     requires(const Operation& operation, typename Operation::Sums& sums, const typename Operation::Tile& tile, u32 at) {
-  requires Same<decltype(Operation::shape), const Shape>;
-  requires Same<decltype(Operation::hooks), const Hooks>;
-  requires Operation::merge_pieces >
-  0;
-  { operation.slot_load_bytes } -> Same<const u32&>;
-  { operation.tiles() } -> Same<u32>;
-  { operation.tile(at, at) } -> Same<typename Operation::Tile>;
-  { operation.k_steps() } -> Same<u32>;
-  { operation.prefetch() } -> Same<void>;
-  { operation.drain() } -> Same<void>;
-  { operation.profile() } -> Same<Global<u64>>;
-  sums.clear();
-  sums.settle();
-};
+      requires Same<decltype(Operation::shape), const Shape>;
+      requires Same<decltype(Operation::hooks), const Hooks>;
+      requires Operation::merge_pieces > 0;
+      { operation.slot_load_bytes } -> Same<const u32&>;
+      { operation.tiles() } -> Same<u32>;
+      { operation.tile(at, at) } -> Same<typename Operation::Tile>;
+      { operation.k_steps() } -> Same<u32>;
+      { operation.prefetch() } -> Same<void>;
+      { operation.drain() } -> Same<void>;
+      { operation.profile() } -> Same<Global<u64>>;
+      sums.clear();
+      sums.settle();
+    };
 
 /// `load<pass>` brings one slot; one thread of the loader calls it. `member` is the block's place among those that fill
 /// each other's slots.
 template <class Operation>
-concept Loads = requires(const Operation& operation, const LoadSlot& slot, const typename Operation::Tile& tile,
-                         u32 at) {
-  { operation.template load<0>(slot, tile, at, at) } -> Same<void>;
-};
+concept Loads =
+    requires(const Operation& operation, const LoadSlot& slot, const typename Operation::Tile& tile, u32 at) {
+      { operation.template load<0>(slot, tile, at, at) } -> Same<void>;
+    };
 template <class Operation>
 concept LoadsConstant = requires {
   static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(
@@ -74,8 +74,7 @@ concept MakesOperand = requires(const Operation& operation, const typename Opera
                                 int index, u32 warpgroup) {
   typename Operation::Element;
   requires Same<decltype(Operation::overlap), const Overlap>;
-  requires Operation::blocks_per_slot >
-  0 && Operation::steps_per_block > 0;
+  requires Operation::blocks_per_slot > 0 && Operation::steps_per_block > 0;
   requires Operation::slots_together == 1 || Operation::slots_together == 2;
   { operation.fetch(slot, index, warpgroup) } -> Same<typename Operation::Packed>;
   { operation.expand(packed, index) } -> Same<typename Operation::Engine::Fragment>;
@@ -99,9 +98,7 @@ concept FinishesWithAhead = requires {
                                   const typename Operation::Ahead&) const>(&Operation::finish);
 };
 template <class Operation>
-concept Prepares = requires {
-  static_cast<bool (Operation::*)(Shared<u8>, u32) const>(&Operation::prepare);
-};
+concept Prepares = requires { static_cast<bool (Operation::*)(Shared<u8>, u32) const>(&Operation::prepare); };
 
 /// Refuses an operation whose hooks are not what it says, one sentence for each.
 template <DualOperand Operation>
@@ -109,8 +106,7 @@ struct CheckedHooks {
   static constexpr Hooks hooks = Operation::hooks;
   static_assert(!hooks.ahead || LooksAhead<Operation>,
                 "hooks.ahead is set, but there is no 'Ahead ahead(const Tile&, u32 warpgroup, u32 half) const'");
-  static_assert(
-      hooks.ahead || !requires { &Operation::ahead; }, "there is an 'ahead', but hooks.ahead is not set");
+  static_assert(hooks.ahead || !requires { &Operation::ahead; }, "there is an 'ahead', but hooks.ahead is not set");
   static_assert(!hooks.prepare || Prepares<Operation>,
                 "hooks.prepare is set, but there is no 'bool prepare(Shared<u8> slots, u32 math_thread) const'");
   static_assert(

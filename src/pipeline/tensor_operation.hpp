@@ -46,11 +46,11 @@ concept LooksAheadOfTensors = requires {
       &Operation::ahead);
 };
 template <class Operation>
-concept FinishesTensors = requires(const Operation& operation, SumsOf<Operation::shape>& sums,
-                                   const typename Operation::Tile& tile, u32 half, Shared<u8> staging,
-                                   const typename Operation::Ahead& ahead) {
-  { operation.finish(sums, tile, half, staging, ahead) } -> Same<void>;
-};
+concept FinishesTensors =
+    requires(const Operation& operation, SumsOf<Operation::shape>& sums, const typename Operation::Tile& tile, u32 half,
+             Shared<u8> staging, const typename Operation::Ahead& ahead) {
+      { operation.finish(sums, tile, half, staging, ahead) } -> Same<void>;
+    };
 
 /// Refuses an operation that lacks something, one sentence for each.
 template <TensorOperation Operation>

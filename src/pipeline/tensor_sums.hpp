@@ -98,7 +98,8 @@ struct SumsOf {
   using type = TensorSums;
 };
 template <TensorShape shape>
-requires(shape.split_groups > 1) struct SumsOf<shape> {
+  requires(shape.split_groups > 1)
+struct SumsOf<shape> {
   using type = SplitSums<shape>;
 };
 }  // namespace detail

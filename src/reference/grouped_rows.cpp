@@ -23,9 +23,7 @@ void add_slots(const GroupedProblem& problem, const GroupedTensors& tensors, Own
 }
 
 /// Without offsets: of one expert.
-void add_every_row(const GroupedTensors& tensors, OwnedRows& owned) {
-  owned.groups.push_back({0, tensors.c.shape[0]});
-}
+void add_every_row(const GroupedTensors& tensors, OwnedRows& owned) { owned.groups.push_back({0, tensors.c.shape[0]}); }
 
 void add_packed(const GroupedProblem& problem, const GroupedTensors& tensors, OwnedRows& owned) {
   const std::int64_t rows = tensors.c.shape[0];

@@ -1,6 +1,6 @@
 #pragma once
-/// The output formats as the tolerance sees them: fp16, bf16 and fp32; one that is requantised as fp32, which its values
-/// are before they meet their scales (reference/requantised.hpp has the rest).
+/// The output formats as the tolerance sees them: fp16, bf16 and fp32; one that is requantised as fp32, which its
+/// values are before they meet their scales (reference/requantised.hpp has the rest).
 #include "thresher/tensor.hpp"
 
 namespace thresher::reference {

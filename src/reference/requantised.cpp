@@ -135,7 +135,9 @@ NumberRange right_numbers(Format format, const ValueRange& value, double least_s
     return {};
   }
   // A code is furthest from 0 under the least scale, and what it is read as under the largest.
-  const auto outwards = [&](double end) { return end == 0.0 ? 0.0 : rounded(format, end / least_scale * more) * largest_scale; };
+  const auto outwards = [&](double end) {
+    return end == 0.0 ? 0.0 : rounded(format, end / least_scale * more) * largest_scale;
+  };
   const auto inwards = [&](double end) { return rounded(format, end / largest_scale * less) * least_scale; };
   return {.low = value.low > 0.0 ? inwards(value.low) : outwards(value.low),
           .high = value.high > 0.0 ? outwards(value.high) : inwards(value.high)};

@@ -155,9 +155,8 @@ void check_scales_are_whole(const OutputMatrix& of, const Region& region) {
   const auto judged = std::ssize(region.columns);
   const auto needed = std::ssize(with_whole_scales(region, of.out, of.n).columns);
   if (judged != needed) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} of {} columns of {} are judged, but {} share a scale", judged, of.n, name(of.out),
-                            columns_per_scale(of.out, of.n)));
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} of {} columns of {} are judged, but {} share a scale",
+                                                         judged, of.n, name(of.out), columns_per_scale(of.out, of.n)));
   }
 }
 
@@ -277,9 +276,7 @@ class Judging {
       const double off = std::fabs(elements[i].value - elements[i].reference);
       elements[i].bound = std::isfinite(reach) ? std::max(reach, 0.0) : 0.0;
       const double ratio = std::isfinite(off) && elements[i].bound > 0.0 ? off / elements[i].bound : 0.0;
-      elements[i].ratio = !is_right ? infinity
-                          : holds   ? std::min(ratio, 1.0)
-                                    : (ratio > 1.0 ? ratio : infinity);
+      elements[i].ratio = !is_right ? infinity : holds ? std::min(ratio, 1.0) : (ratio > 1.0 ? ratio : infinity);
       take(elements[i]);
     }
   }

@@ -16,9 +16,8 @@ namespace thresher::reference {
 /// How far an output may lie from the float64 definition.
 enum class Rule : std::uint8_t {
   /// Twice the error of the plain low-precision computation plus 1 ulp of the output format. That error is taken part
-  /// by
-  /// part: the largest of gate and of up in the same tile, carried through the activation; the largest of the float32
-  /// activation in that tile; and half an ulp for the rounding to the output format.
+  /// by part: the largest of gate and of up in the same tile, carried through the activation; the largest of the
+  /// float32 activation in that tile; and half an ulp for the rounding to the output format.
   general,
   /// 1e-3 + 1e-3·|reference|: fp16 outputs of the contest's input distribution.
   contest,
@@ -110,15 +109,15 @@ struct PlainErrors {
 /// reaches past the format's range.
 [[nodiscard]] double error_ratio(Rule rule, Format out, double value, double reference, double bound);
 
-/// Judges outputs [m, n] over a region; they are rows first_row to first_row + m − 1 of `c`. `reference` and `plain` are dual_gemm_fast and plain_low_precision over
-/// that region; only Rule::general reads `plain`, whose accumulation is that of the device that made c. NaN and Inf
-/// must stand where the reference has them (or where `plain` has them, whose float32 sums can overflow on the way to a
-/// finite one) and nowhere else; an output at the edge of the format's range may be Inf if the bound reaches past it.
-/// Of a requantised output a value may be whatever a number within the bound of the definition becomes under the scale
-/// that is there; a scale is one that the largest of such numbers may give, and where it is not, all that it multiplies
-/// is wrong. Regions have all columns that share such a scale.
-/// A tile of one or two fp32 outputs can be unlucky: the plain computation may happen to be exact there.
-/// Throws Error(invalid_argument) when c or a size does not fit.
+/// Judges outputs [m, n] over a region; they are rows first_row to first_row + m − 1 of `c`. `reference` and `plain`
+/// are dual_gemm_fast and plain_low_precision over that region; only Rule::general reads `plain`, whose accumulation is
+/// that of the device that made c. NaN and Inf must stand where the reference has them (or where `plain` has them,
+/// whose float32 sums can overflow on the way to a finite one) and nowhere else; an output at the edge of the format's
+/// range may be Inf if the bound reaches past it. Of a requantised output a value may be whatever a number within the
+/// bound of the definition becomes under the scale that is there; a scale is one that the largest of such numbers may
+/// give, and where it is not, all that it multiplies is wrong. Regions have all columns that share such a scale. A tile
+/// of one or two fp32 outputs can be unlucky: the plain computation may happen to be exact there. Throws
+/// Error(invalid_argument) when c or a size does not fit.
 Verdict judge(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference, const Outputs& plain,
               const Tensor& c);
 Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, const Outputs& reference,

@@ -66,7 +66,7 @@ off_t place_of(std::string_view entry) {
 
 /// 0, or errno.
 int try_lock(int descriptor, off_t place) {
-  struct flock range {};
+  struct flock range{};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
   range.l_start = place;
@@ -120,7 +120,8 @@ EntryLock::EntryLock(const fs::path& folder, std::string_view entry, std::chrono
   const off_t place = place_of(entry);
   const auto end = std::chrono::steady_clock::now() + patience;
   int failure = try_lock(descriptor, place);
-  for (std::chrono::milliseconds pause{1}; (failure == EAGAIN || failure == EACCES) && std::chrono::steady_clock::now() < end;
+  for (std::chrono::milliseconds pause{1};
+       (failure == EAGAIN || failure == EACCES) && std::chrono::steady_clock::now() < end;
        pause = std::min(2 * pause, std::chrono::milliseconds{50})) {
     std::this_thread::sleep_for(pause);
     failure = try_lock(descriptor, place);

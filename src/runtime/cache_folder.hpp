@@ -10,7 +10,8 @@ namespace thresher::runtime {
 
 /// Writes `bytes` to folder/name. Empty when the file is there now; else one sentence with the folder and the reason.
 /// Removes what writers left behind that were ended more than an hour ago.
-[[nodiscard]] std::string keep_file(const std::filesystem::path& folder, const std::string& name, std::string_view bytes);
+[[nodiscard]] std::string keep_file(const std::filesystem::path& folder, const std::string& name,
+                                    std::string_view bytes);
 
 /// Says on standard error, once in the life of the process, that what was compiled is not kept. Nothing of an empty
 /// `problem`.

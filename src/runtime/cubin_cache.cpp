@@ -72,7 +72,7 @@ class Reader {
   bool failed_ = false;
 };
 
-constexpr int ResourceReport::*resource_members[] = {
+constexpr int ResourceReport::* resource_members[] = {
     &ResourceReport::registers,        &ResourceReport::stack_bytes,         &ResourceReport::spill_store_bytes,
     &ResourceReport::spill_load_bytes, &ResourceReport::static_shared_bytes, &ResourceReport::barriers};
 

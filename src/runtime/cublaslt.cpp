@@ -118,7 +118,7 @@ struct Matmul::Plan {
   }
 
   static cublaslt::Layout layout(cublaslt::DataType type, std::int64_t rows, std::int64_t columns,
-                                             std::int64_t leading_dimension) {
+                                 std::int64_t leading_dimension) {
     cublaslt::Layout made{};
     check(api().layout_init(&made, sizeof made, type, static_cast<std::uint64_t>(rows),
                             static_cast<std::uint64_t>(columns), leading_dimension),
@@ -142,10 +142,9 @@ struct Matmul::Plan {
     };
     prefer(cublaslt::max_workspace_bytes, std::uint64_t{workspace_limit_bytes});
     // Split-K sums go through the workspace in float32, in a fixed order.
-    prefer(cublaslt::reduction_scheme_mask,
-           std::uint32_t{cublaslt::reduction_none | cublaslt::reduction_compute_type});
-    for (const auto attribute : {cublaslt::min_alignment_a, cublaslt::min_alignment_b, cublaslt::min_alignment_c,
-                                 cublaslt::min_alignment_d}) {
+    prefer(cublaslt::reduction_scheme_mask, std::uint32_t{cublaslt::reduction_none | cublaslt::reduction_compute_type});
+    for (const auto attribute :
+         {cublaslt::min_alignment_a, cublaslt::min_alignment_b, cublaslt::min_alignment_c, cublaslt::min_alignment_d}) {
       prefer(attribute, std::uint32_t{16});
     }
     const ContextGuard guard(ordinal);
@@ -186,9 +185,8 @@ void Matmul::run(Stream stream, std::int64_t rows, const void* a, std::int64_t a
   cublaslt::Layout d_layout = plan_->d_layout(rows);
   const float one = 1.0F;
   const float zero = 0.0F;
-  check(api().matmul(plan_->handle, plan_->descriptor.get(), &one, b, &plan_->b_layout, a, &a_layout, &zero, d, &d_layout, d,
-                     &d_layout, &plan_->algorithm, workspace, plan_->workspace_bytes,
-                     stream.handle),
+  check(api().matmul(plan_->handle, plan_->descriptor.get(), &one, b, &plan_->b_layout, a, &a_layout, &zero, d,
+                     &d_layout, d, &d_layout, &plan_->algorithm, workspace, plan_->workspace_bytes, stream.handle),
         "run a product");
 }
 

@@ -56,8 +56,8 @@ struct Api {
   Status (*preference_create)(Preference*) = nullptr;
   Status (*preference_destroy)(Preference) = nullptr;
   Status (*preference_set)(Preference, PreferenceAttribute, const void* value, std::size_t bytes) = nullptr;
-  Status (*heuristic)(Handle, Descriptor, Layout* a, Layout* b, Layout* c, Layout* d, Preference, int wanted, Heuristic*,
-                      int* found) = nullptr;
+  Status (*heuristic)(Handle, Descriptor, Layout* a, Layout* b, Layout* c, Layout* d, Preference, int wanted,
+                      Heuristic*, int* found) = nullptr;
   Status (*matmul)(Handle, Descriptor, const void* alpha, const void* a, Layout*, const void* b, Layout*,
                    const void* beta, const void* c, Layout*, void* d, Layout*, const Algorithm*, void* workspace,
                    std::size_t workspace_bytes, CudaStream) = nullptr;

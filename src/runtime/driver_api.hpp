@@ -23,7 +23,7 @@ namespace thresher::runtime {
   X(context_push, cuCtxPushCurrent, "cuCtxPushCurrent_v2")                                                     \
   X(context_pop, cuCtxPopCurrent, "cuCtxPopCurrent_v2")                                                        \
   X(context_synchronize, cuCtxSynchronize, "cuCtxSynchronize")                                                 \
-  X(context_limit, cuCtxGetLimit, "cuCtxGetLimit")                                                              \
+  X(context_limit, cuCtxGetLimit, "cuCtxGetLimit")                                                             \
   X(context_set_limit, cuCtxSetLimit, "cuCtxSetLimit")                                                         \
   X(context_reset_cache, cuCtxResetPersistingL2Cache, "cuCtxResetPersistingL2Cache")                           \
   X(memory_info, cuMemGetInfo, "cuMemGetInfo_v2")                                                              \

@@ -35,7 +35,7 @@ void close_all_but(std::span<const int> kept) noexcept {
 }
 
 void default_signals() noexcept {
-  struct sigaction plain {};
+  struct sigaction plain{};
   plain.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) {
     ::sigaction(signal, &plain, nullptr);

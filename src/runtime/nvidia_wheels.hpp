@@ -20,7 +20,8 @@ std::vector<std::filesystem::path> own_wheel_folders(std::string_view part);
 std::vector<std::filesystem::path> nvidia_wheel_folders(std::string_view part,
                                                         const Environment& environment = process_environment);
 
-/// What is in a folder, sorted, so that the same is found in the same order everywhere; nothing of one that is not there.
+/// What is in a folder, sorted, so that the same is found in the same order everywhere; nothing of one that is not
+/// there.
 std::vector<std::filesystem::path> children(const std::filesystem::path& directory);
 
 /// The entries of a list such as PATH in the variable `name`.

@@ -51,8 +51,8 @@ bool is_new_enough(const SharedLibrary& library) {
   return version != nullptr && version(&major, &minor) == nvrtc_success && major * 1000 + minor * 10 >= oldest_nvrtc;
 }
 
-/// NVRTC loads its built-in functions by name alone, and finds them beside itself only where the loader looks: once they
-/// are loaded from there, their name is enough. False when there are none.
+/// NVRTC loads its built-in functions by name alone, and finds them beside itself only where the loader looks: once
+/// they are loaded from there, their name is enough. False when there are none.
 bool load_builtins(const SharedLibrary& library) {
   bool loaded = false;
   std::error_code ignored;

@@ -64,9 +64,9 @@ std::span<const std::string_view> standard_options() noexcept;
 /// The name of the compiler as Cubin::toolchain has it; throws as `compile` when there is none.
 std::string nvrtc_toolchain();
 
-/// Compiles, without any cache. Throws Error(unsupported) when NVRTC or a part of it is missing or does not know the architecture, and
-/// Error(compile) with the log when the program does not compile or ptxas reports a serialised or waiting matrix
-/// instruction ("Potential Performance Loss", "wait is injected").
+/// Compiles, without any cache. Throws Error(unsupported) when NVRTC or a part of it is missing or does not know the
+/// architecture, and Error(compile) with the log when the program does not compile or ptxas reports a serialised or
+/// waiting matrix instruction ("Potential Performance Loss", "wait is injected").
 Cubin compile(const Program& program);
 
 /// The resource report of each function in a ptxas log, by lowered name.
@@ -79,8 +79,8 @@ std::vector<NamedReport> parse_resource_log(std::string_view log);
 /// The log without its lines that tell how long the compiler took: equal code has equal logs.
 std::string without_times(std::string_view log);
 
-/// The file with NVRTC's built-in functions, "libnvrtc-builtins.so.13.0", that it could not open as the log of a failure
-/// says; empty when it says no such thing.
+/// The file with NVRTC's built-in functions, "libnvrtc-builtins.so.13.0", that it could not open as the log of a
+/// failure says; empty when it says no such thing.
 std::string missing_builtins(std::string_view log);
 
 /// The first line of a log that tells of a serialised or waiting matrix instruction; empty when there is none.

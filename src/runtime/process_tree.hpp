@@ -91,11 +91,11 @@ class ProcessTree {
 /// itself, one at a time: each is a process as if it had been started and made ready by itself, knows nothing of those
 /// before it, and is confined before it is told anything.
 ///
-/// The program finds a socket at `line`. A message there asks for a copy: how many descriptors it brings and the numbers
-/// that they are to have, as int32, and before them a socket of the copy's own. The copy, whose parent is the supervisor and which leads
-/// a session, sends its number there, takes on what it is sent (the number of a filter's instructions, these, and
-/// Landlock's rules as a descriptor) and answers with an errno for its session, its files and its system calls. The
-/// socket's end ends the program.
+/// The program finds a socket at `line`. A message there asks for a copy: how many descriptors it brings and the
+/// numbers that they are to have, as int32, and before them a socket of the copy's own. The copy, whose parent is the
+/// supervisor and which leads a session, sends its number there, takes on what it is sent (the number of a filter's
+/// instructions, these, and Landlock's rules as a descriptor) and answers with an errno for its session, its files and
+/// its system calls. The socket's end ends the program.
 class ProcessTemplate {
  public:
   static constexpr int line = 3;

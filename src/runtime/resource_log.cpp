@@ -75,7 +75,8 @@ std::string without_times(std::string_view log) {
   std::string kept;
   while (!log.empty()) {
     const std::size_t line_bytes = std::min(log.find('\n'), log.size() - 1) + 1;
-    if (const std::string_view line = log.substr(0, line_bytes); line.find("Compile time = ") == std::string_view::npos) {
+    if (const std::string_view line = log.substr(0, line_bytes);
+        line.find("Compile time = ") == std::string_view::npos) {
       kept += line;
     }
     log.remove_prefix(line_bytes);

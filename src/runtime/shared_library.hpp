@@ -38,8 +38,8 @@ class Symbol {
 class SharedLibrary {
  public:
   /// Looks in THRESHER_LIBRARY_PATH, then where the loader looks, then in `search_directories()`, for the first library
-  /// that has all `symbols` and that `accepts` takes; where there is none, it takes the first that can be loaded. Sets the pointers of `symbols`, to
-  /// null where the library has no such function. Does not throw.
+  /// that has all `symbols` and that `accepts` takes; where there is none, it takes the first that can be loaded. Sets
+  /// the pointers of `symbols`, to null where the library has no such function. Does not throw.
   using Accepts = std::function<bool(const SharedLibrary&)>;
   static SharedLibrary open(const LibraryName& name, std::initializer_list<Symbol> symbols = {},
                             const Accepts& accepts = {});

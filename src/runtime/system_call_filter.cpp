@@ -72,13 +72,40 @@ constexpr std::array namespaces_and_mounts{SYS_mount,      SYS_umount2,   SYS_pi
                                            SYS_setns,      SYS_fsopen,    SYS_fsconfig,     SYS_fsmount, SYS_fspick,
                                            SYS_move_mount, SYS_open_tree, SYS_mount_setattr};
 
-constexpr std::array whole_machine{
-    SYS_bpf,      SYS_perf_event_open, SYS_userfaultfd,   SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register,
-    SYS_reboot,   SYS_swapon,          SYS_swapoff,       SYS_sethostname,    SYS_setdomainname,  SYS_iopl,
-    SYS_ioperm,   SYS_init_module,     SYS_finit_module,  SYS_delete_module,  SYS_kexec_load,     SYS_kexec_file_load,
-    SYS_acct,     SYS_quotactl,        SYS_syslog,        SYS_vhangup,        SYS_settimeofday,   SYS_clock_settime,
-    SYS_adjtimex, SYS_clock_adjtime,   SYS_fanotify_init, SYS_fanotify_mark,  SYS_lookup_dcookie, SYS_nfsservctl,
-    SYS_uselib,   SYS_inotify_init,    SYS_inotify_init1, SYS_inotify_add_watch};
+constexpr std::array whole_machine{SYS_bpf,
+                                   SYS_perf_event_open,
+                                   SYS_userfaultfd,
+                                   SYS_io_uring_setup,
+                                   SYS_io_uring_enter,
+                                   SYS_io_uring_register,
+                                   SYS_reboot,
+                                   SYS_swapon,
+                                   SYS_swapoff,
+                                   SYS_sethostname,
+                                   SYS_setdomainname,
+                                   SYS_iopl,
+                                   SYS_ioperm,
+                                   SYS_init_module,
+                                   SYS_finit_module,
+                                   SYS_delete_module,
+                                   SYS_kexec_load,
+                                   SYS_kexec_file_load,
+                                   SYS_acct,
+                                   SYS_quotactl,
+                                   SYS_syslog,
+                                   SYS_vhangup,
+                                   SYS_settimeofday,
+                                   SYS_clock_settime,
+                                   SYS_adjtimex,
+                                   SYS_clock_adjtime,
+                                   SYS_fanotify_init,
+                                   SYS_fanotify_mark,
+                                   SYS_lookup_dcookie,
+                                   SYS_nfsservctl,
+                                   SYS_uselib,
+                                   SYS_inotify_init,
+                                   SYS_inotify_init1,
+                                   SYS_inotify_add_watch};
 
 /// Writes the program from top to bottom. Between rules the accumulator holds the call's number.
 class Writer {

@@ -14,12 +14,13 @@ struct Name {
   bool for_compilers;     ///< as well as for kernels
 };
 
-constexpr std::array given {
-  Name{"CUDA_DEVICE_ORDER", false}, Name{"CUDA_HOME", true}, Name{"CUDA_PATH", true},
-      Name{"CUDA_VISIBLE_DEVICES", false}, Name{"LANG", false}, Name{"LC_*", false}, Name{"LD_LIBRARY_PATH", true},
-      Name{"OMP_*", false}, Name{"PATH", true}, Name{"THRESHER_LIBRARY_PATH", true}, Name{"TZ", false},
+constexpr std::array given{
+    Name{"CUDA_DEVICE_ORDER", false},    Name{"CUDA_HOME", true},    Name{"CUDA_PATH", true},
+    Name{"CUDA_VISIBLE_DEVICES", false}, Name{"LANG", false},        Name{"LC_*", false},
+    Name{"LD_LIBRARY_PATH", true},       Name{"OMP_*", false},       Name{"PATH", true},
+    Name{"THRESHER_LIBRARY_PATH", true}, Name{"TZ", false},
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-      Name{"ASAN_OPTIONS", true}, Name{"TSAN_OPTIONS", true}, Name{"UBSAN_OPTIONS", true},
+    Name{"ASAN_OPTIONS", true},          Name{"TSAN_OPTIONS", true}, Name{"UBSAN_OPTIONS", true},
 #endif
 };
 

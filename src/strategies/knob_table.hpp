@@ -47,7 +47,7 @@ inline std::string listed(const std::vector<std::string>& values) {
 
 /// A whole number out of `allowed`.
 template <class Config>
-Knob<Config> number(std::string_view name, int Config::*member, std::initializer_list<int> allowed,
+Knob<Config> number(std::string_view name, int Config::* member, std::initializer_list<int> allowed,
                     std::string_view help) {
   std::vector<std::string> values;
   for (const int value : allowed) {
@@ -64,7 +64,7 @@ Knob<Config> number(std::string_view name, int Config::*member, std::initializer
 
 /// Whole numbers from `first` to `last`, `step` apart.
 template <class Config>
-Knob<Config> range(std::string_view name, int Config::*member, int first, int last, int step, std::string_view help) {
+Knob<Config> range(std::string_view name, int Config::* member, int first, int last, int step, std::string_view help) {
   Knob<Config> knob = number(name, member, {}, help);
   for (int value = first; value <= last; value += step) {
     knob.allowed.push_back(std::to_string(value));
@@ -73,7 +73,7 @@ Knob<Config> range(std::string_view name, int Config::*member, int first, int la
 }
 
 template <class Config>
-Knob<Config> flag(std::string_view name, bool Config::*member, std::string_view help) {
+Knob<Config> flag(std::string_view name, bool Config::* member, std::string_view help) {
   const auto text = [member](const Config& config) { return std::string(config.*member ? "true" : "false"); };
   return {name,
           help,
@@ -86,7 +86,7 @@ Knob<Config> flag(std::string_view name, bool Config::*member, std::string_view 
 
 /// One of an enumeration, whose enumerators in C++ have the names that users write. `type` is its name in C++.
 template <class Config, class Enum>
-Knob<Config> choice(std::string_view name, Enum Config::*member, std::string_view type,
+Knob<Config> choice(std::string_view name, Enum Config::* member, std::string_view type,
                     std::vector<std::pair<std::string, Enum>> values, std::string_view help) {
   std::vector<std::string> allowed;
   for (const auto& value : values) {

@@ -2,8 +2,8 @@
 /// How many registers a thread starts with, of a kernel whose warpgroups then hand registers over.
 ///
 /// The compiler gives such a kernel as many as its largest hand-over asks for, within what the launch bounds leave a
-/// thread. That is decided here for everybody and not read from compiled code: plans are made, judged and emulated where
-/// nothing was compiled. tests/strategies/compile_test.cpp holds it against what NVRTC does.
+/// thread. That is decided here for everybody and not read from compiled code: plans are made, judged and emulated
+/// where nothing was compiled. tests/strategies/compile_test.cpp holds it against what NVRTC does.
 #include <algorithm>
 #include <cstdint>
 

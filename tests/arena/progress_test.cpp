@@ -79,8 +79,7 @@ TEST(Progress, PipedItWritesPlainLinesAndNotManyOfThem) {
 TEST(Progress, OnATerminalABarIsDrawnOverItself) {
   double now_s = 0;
   Output output;
-  Progress progress(
-      output.file(), [] { return 80; }, [&] { return now_s; });
+  Progress progress(output.file(), [] { return 80; }, [&] { return now_s; });
   progress.expect("timed", 2, 60);
   progress.begin("timed", "first");
   now_s = 60;
@@ -97,8 +96,7 @@ TEST(Progress, TheBarIsNarrowerThanTheTerminalWhateverItsWidthBecomes) {
     double now_s = 0;
     Output output;
     std::size_t asked = 0;
-    Progress progress(
-        output.file(), [&] { return columns + asked++; }, [&] { return now_s; });
+    Progress progress(output.file(), [&] { return columns + asked++; }, [&] { return now_s; });
     for (const std::string& what : {std::string(200, 'x'), std::string("short"), std::string("漢字漢字漢字漢字漢字")}) {
       progress.expect("timed", 1, 60);
       progress.begin("timed", what);

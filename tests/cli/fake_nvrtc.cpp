@@ -6,7 +6,9 @@ namespace {
 
 constexpr int success = 0;
 constexpr int builtin_failure = 7;
-constexpr char log[] = "nvrtc: error: failed to open libnvrtc-builtins.so.13.0.\n  Make sure that libnvrtc-builtins.so.13.0 is installed correctly.";
+constexpr char log[] =
+    "nvrtc: error: failed to open libnvrtc-builtins.so.13.0.\n  Make sure that libnvrtc-builtins.so.13.0 is installed "
+    "correctly.";
 
 }  // namespace
 

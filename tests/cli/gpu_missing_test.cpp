@@ -37,7 +37,8 @@ TEST(GpuMissing, ADriverWithoutAGpuSaysSo) {
 }
 
 TEST(GpuMissing, AnNvrtcWithoutItsBuiltInFunctionsIsToldInOneLine) {
-  const std::string said = " cannot open libnvrtc-builtins.so.13.0, which belongs beside it: install NVIDIA's NVRTC 12 or newer";
+  const std::string said =
+      " cannot open libnvrtc-builtins.so.13.0, which belongs beside it: install NVIDIA's NVRTC 12 or newer";
   const Outcome doctor = run_with_driver("no_builtins", "doctor");
   EXPECT_EQ(doctor.status, 0) << doctor.err;
   EXPECT_NE(doctor.out.find(said), std::string::npos) << doctor.out;

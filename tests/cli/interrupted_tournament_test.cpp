@@ -45,8 +45,8 @@ class InterruptedTournament : public TournamentFolder {
 
   /// Starts a tournament; returns its process.
   pid_t start(std::vector<std::string> more = {}, bool is_held = false) const {
-    std::vector<std::string> words{THRESHER_BINARY, "tournament",    "tiny.toml", "--device", "cpu",
-                                   "--ledger",      "ledger.sqlite", "--seconds", "3", "--call-seconds", "3600"};
+    std::vector<std::string> words{THRESHER_BINARY, "tournament", "tiny.toml", "--device",       "cpu", "--ledger",
+                                   "ledger.sqlite", "--seconds",  "3",         "--call-seconds", "3600"};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& word : words) {

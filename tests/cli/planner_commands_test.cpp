@@ -43,14 +43,16 @@ TEST(PlanCommand, KnowsAttention) {
   EXPECT_NE(small.out.find(" us  split"), std::string::npos) << small.out;
   EXPECT_NE(run("plan attention --heads 16 --queries 4096 --head-dim 128").out.find(" us  pipelined"),
             std::string::npos);
-  EXPECT_NE(run("plan attention --batch 32 --heads 32 --kv-heads 8 --queries 1 --keys 4096 --head-dim 128 --page-size 16 "
-                "--fp8-keys --sinks")
-                .out.find(" us  stream_k"),
-            std::string::npos);
+  EXPECT_NE(
+      run("plan attention --batch 32 --heads 32 --kv-heads 8 --queries 1 --keys 4096 --head-dim 128 --page-size 16 "
+          "--fp8-keys --sinks")
+          .out.find(" us  stream_k"),
+      std::string::npos);
 }
 
 TEST(PlanCommand, TakesTheQueriesOfAllSequencesTogether) {
-  const std::string decoding = "plan attention --batch 64 --heads 32 --kv-heads 8 --keys 8192 --head-dim 128 --page-size 64";
+  const std::string decoding =
+      "plan attention --batch 64 --heads 32 --kv-heads 8 --keys 8192 --head-dim 128 --page-size 64";
   EXPECT_EQ(run(decoding + " --causal --total-queries 64").out, run(decoding + " --causal --queries 1").out);
   const Outcome one_more = run(decoding + " --causal --total-queries 65");
   EXPECT_EQ(one_more.status, 0) << one_more.err;
@@ -76,7 +78,8 @@ TEST(PlanCommand, ListsTheKnobsOfAttentionToo) {
 TEST(PlanCommand, AnExtentThatCannotBeIsSaidWithItsRange) {
   const Outcome outcome = run("plan attention --queries 0");
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.err, "thresher: --queries: Value 0 not in range 1 to 16777216 (see thresher plan attention --help)\n");
+  EXPECT_EQ(outcome.err,
+            "thresher: --queries: Value 0 not in range 1 to 16777216 (see thresher plan attention --help)\n");
 }
 
 /// Little is written when the command ends, much while it prints; help is printed by the parser.

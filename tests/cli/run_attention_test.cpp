@@ -99,7 +99,8 @@ TEST(RunAttention, RowsBehindTheLastSequenceAreZeros) {
   AttentionCase c({.batch = 2, .heads = 2, .kv_heads = 1, .queries = 12, .keys = 30, .variable_length = true},
                   test::Order::heads_first, {0, 3, 7}, {0, 10, 25});
   expect_right(c, "");
-  EXPECT_TRUE(std::all_of(c.o.begin() + std::ptrdiff_t{7} * 2 * 64, c.o.end(), [](std::uint16_t value) { return value == 0; }));
+  EXPECT_TRUE(
+      std::all_of(c.o.begin() + std::ptrdiff_t{7} * 2 * 64, c.o.end(), [](std::uint16_t value) { return value == 0; }));
 }
 
 TEST(RunAttention, TakesQueriesInFP8WithTheirDescale) {

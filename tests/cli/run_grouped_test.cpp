@@ -1,5 +1,5 @@
-// `thresher run grouped-dual-gemm`, `run grouped-gemm`, `run gemm` and `plan` of all as a user calls them: results against another
-// computation of the formula, and one sentence with status 2 for bad input.
+// `thresher run grouped-dual-gemm`, `run grouped-gemm`, `run gemm` and `plan` of all as a user calls them: results
+// against another computation of the formula, and one sentence with status 2 for bad input.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -252,9 +252,8 @@ TEST_F(Grouped, AGemmTakesOneMatrixAndItsBias) {
   }
   std::filesystem::remove(path("out.safetensors"));
 
-  const File layer{{"x.weight", bf16({rows, k}, of.a)},
-                   {"down.weight", bf16({n, k}, one)},
-                   {"down.bias", f32({n}, numbers(n, 40))}};
+  const File layer{
+      {"x.weight", bf16({rows, k}, of.a)}, {"down.weight", bf16({n, k}, one)}, {"down.bias", f32({n}, numbers(n, 40))}};
   ASSERT_EQ(run(layer, "--a x --b down", "gemm").status, 0);
   for (std::int64_t row = 0; row < rows; ++row) {
     EXPECT_NEAR(result({rows, n})[static_cast<std::size_t>(row * n + 2)],
@@ -267,7 +266,8 @@ TEST_F(Grouped, AGemmTakesOneMatrixAndItsBias) {
   expect_refusal(run(stack, "--a x --b down", "gemm"), "must have 2 dimensions: [rows, K]");
   File shallow = layer;
   shallow["x.weight"] = bf16({2 * rows, k / 2}, of.a);
-  expect_refusal(run(shallow, "--a x --b down", "gemm"), "has K = 8, but tensor 'down.weight' of in.safetensors has K = 16");
+  expect_refusal(run(shallow, "--a x --b down", "gemm"),
+                 "has K = 8, but tensor 'down.weight' of in.safetensors has K = 16");
   File biased = layer;
   biased["down.bias"] = f32({n + 1}, numbers(n + 1, 0));
   expect_refusal(run(biased, "--a x --b down", "gemm"), "bias is [5], expected [4]");

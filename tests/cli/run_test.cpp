@@ -135,7 +135,8 @@ TEST_F(Command, RunWritesRequantisedOutputsAsOperandsAreRead) {
   }
   std::filesystem::remove(path("out.safetensors"));
   const std::string run = std::string(run_command) + "--out-type ";
-  expect_refusal(thresher(run + "fp16 --out-scale 2"), "--out-scale is of --out-type fp8_tensor and nvfp4, not of fp16");
+  expect_refusal(thresher(run + "fp16 --out-scale 2"),
+                 "--out-scale is of --out-type fp8_tensor and nvfp4, not of fp16");
   expect_refusal(thresher(run + "nvfp4 --out-scale 0"), "--out-scale is 0, expected a number above 0");
   expect_refusal(thresher(run + "nvfp4 --out-powers-of-two"),
                  "--out-powers-of-two is of --out-type fp8_row and fp8_block, not of nvfp4");
@@ -230,13 +231,15 @@ TEST_F(Command, DoctorSaysWhereOperationsRun) {
 TEST_F(Command, DoctorNamesFoldersThatGiveNoLibrary) {
   std::filesystem::create_directory(path("empty"));
   std::ofstream(path("file")) << "";
-  setenv("THRESHER_LIBRARY_PATH", (path("empty").string() + ":" + path("file").string() + ":/does/not/exist").c_str(), 1);
+  setenv("THRESHER_LIBRARY_PATH", (path("empty").string() + ":" + path("file").string() + ":/does/not/exist").c_str(),
+         1);
   const Outcome outcome = thresher("doctor");
   unsetenv("THRESHER_LIBRARY_PATH");
   EXPECT_EQ(outcome.status, 0);
-  for (const std::string& said : {path("empty").string() + ", which THRESHER_LIBRARY_PATH names, has none of these libraries that can be used\n",
-                                  path("file").string() + ", which THRESHER_LIBRARY_PATH names, is no folder\n",
-                                  std::string("/does/not/exist, which THRESHER_LIBRARY_PATH names, is not there\n")}) {
+  for (const std::string& said :
+       {path("empty").string() + ", which THRESHER_LIBRARY_PATH names, has none of these libraries that can be used\n",
+        path("file").string() + ", which THRESHER_LIBRARY_PATH names, is no folder\n",
+        std::string("/does/not/exist, which THRESHER_LIBRARY_PATH names, is not there\n")}) {
     EXPECT_NE(outcome.out.find("library path " + said), std::string::npos) << outcome.out;
   }
   EXPECT_EQ(thresher("doctor").out.find("library path"), std::string::npos);
@@ -247,7 +250,9 @@ TEST_F(Command, DoctorSaysThatACacheIsNoFolder) {
   setenv("THRESHER_CACHE", path("file").c_str(), 1);
   const Outcome outcome = thresher("doctor");
   unsetenv("THRESHER_CACHE");
-  EXPECT_NE(outcome.out.find("cache        " + path("file").string() + " is no folder: nothing is kept\n"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("cache        " + path("file").string() + " is no folder: nothing is kept\n"),
+            std::string::npos)
+      << outcome.out;
 }
 
 }  // namespace

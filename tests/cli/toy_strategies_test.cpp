@@ -108,15 +108,17 @@ TEST_F(ToyStrategies, AreAmongTheKnobs) {
 }
 
 TEST_F(ToyStrategies, RunInTheEmulator) {
-  EXPECT_EQ(run({"emulate", "dual_gemm", "--strategy", "toy", "--knobs", "threads=32", "--a", "bf16", "--b", "bf16", "--out",
-                 "bf16", "--m", "3", "--n", "40", "--k", "16", "--schedules", "4"}),
-            0)
+  EXPECT_EQ(
+      run({"emulate", "dual_gemm", "--strategy", "toy", "--knobs", "threads=32", "--a", "bf16", "--b",         "bf16",
+           "--out",   "bf16",      "--m",        "3",   "--n",     "40",         "--k", "16",   "--schedules", "4"}),
+      0)
       << err_;
   EXPECT_TRUE(said("clean in 4 schedules")) << out_;
 }
 
 TEST_F(ToyStrategies, AreJudgedByThePanel) {
-  EXPECT_EQ(run({"judge", file("gpu.toml"), "--suite", file("gpu-tiny.toml"), "--device", "H200", "--json"}), 0) << err_;
+  EXPECT_EQ(run({"judge", file("gpu.toml"), "--suite", file("gpu-tiny.toml"), "--device", "H200", "--json"}), 0)
+      << err_;
   const nlohmann::json opinions = nlohmann::json::parse(out_);
   ASSERT_EQ(opinions.size(), 1U);
   EXPECT_TRUE(opinions[0].at("predicted").is_number()) << out_;

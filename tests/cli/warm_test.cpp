@@ -61,7 +61,8 @@ TEST_F(Warm, FillsTheCacheOnceForAnArchitectureThatIsNotBuiltIn) {
   const std::string last = second.out.substr(second.out.rfind("cache: "));
   int kept = 0;
   int wanted = 0;
-  ASSERT_EQ(std::sscanf(last.c_str() + ("cache: " + cache + ": ").size(), "%d of %d programs kept", &kept, &wanted), 2) << last;
+  ASSERT_EQ(std::sscanf(last.c_str() + ("cache: " + cache + ": ").size(), "%d of %d programs kept", &kept, &wanted), 2)
+      << last;
   EXPECT_GT(wanted, 0);
   EXPECT_EQ(kept, wanted);
   const Outcome family = with_cache(folder_.path(), cache, "warm --arch sm_100f");
@@ -80,7 +81,8 @@ void expect_not_kept(const Outcome& outcome, const std::string& reason, int most
   ASSERT_TRUE(outcome.err.starts_with(begin)) << outcome.err;
   int kept = -1;
   int wanted = -1;
-  ASSERT_EQ(std::sscanf(outcome.err.c_str() + begin.size(), "%d of %d programs kept", &kept, &wanted), 2) << outcome.err;
+  ASSERT_EQ(std::sscanf(outcome.err.c_str() + begin.size(), "%d of %d programs kept", &kept, &wanted), 2)
+      << outcome.err;
   EXPECT_TRUE(outcome.err.ends_with(" programs kept\n")) << outcome.err;
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
   EXPECT_LE(kept, most_kept);

@@ -160,8 +160,8 @@ TEST(Rungs, AreDoubledUpTo64AndEvenlySpacedBeyond) {
 }
 
 TEST(Rungs, CutAGroupIntoAsFewTilesAsThereCanBeAndTheseEvenly) {
-  for (const pipeline::Rungs rungs : {pipeline::Rungs{8, 192, 16}, pipeline::Rungs{8, 160, 32}, pipeline::Rungs{16, 64},
-                                      pipeline::Rungs{64, 256}}) {
+  for (const pipeline::Rungs rungs :
+       {pipeline::Rungs{8, 192, 16}, pipeline::Rungs{8, 160, 32}, pipeline::Rungs{16, 64}, pipeline::Rungs{64, 256}}) {
     for (std::uint32_t rows = 1; rows < 1000; ++rows) {
       const std::uint32_t tiles = (rows + rungs.most - 1) / rungs.most;
       const std::uint32_t each = pipeline::rows_of_tiles(rows, tiles, rungs);

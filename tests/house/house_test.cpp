@@ -50,10 +50,10 @@ Layers allowed_layers() {
 /// above its own, and never one of its own row. A file of src/arena itself is a room of its own.
 const std::vector<std::vector<std::string>> arena_rooms = {
     {"random", "text_file", "progress", "match_time", "config"},  // nothing of the arena
-    {"timing"},                                     // clocks, statistics, what is timed
-    {"rig"},                                        // this machine: memory, clock, ceilings
-    {"data"},                                       // tensors on the host and on the device
-    {"results"},                                    // what gates, ledger and report say of a contestant
+    {"timing"},                                                   // clocks, statistics, what is timed
+    {"rig"},                                                      // this machine: memory, clock, ceilings
+    {"data"},                                                     // tensors on the host and on the device
+    {"results"},                                                  // what gates, ledger and report say of a contestant
     {"ledger", "audit"},
     {"operation"},               // what an operation is
     {"emulation"},               // kernels in the emulator

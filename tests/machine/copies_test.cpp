@@ -82,8 +82,7 @@ class Copies : public Primitive {
     params.image = {image.address};
     params.bytes = box_bytes;
     std::vector<i32> to = c.at;  // a store must not begin before the tensor; a box begins at a multiple of 16 bytes
-    std::replace_if(
-        to.begin(), to.end(), [](i32 coordinate) { return coordinate < 0; }, 1);
+    std::replace_if(to.begin(), to.end(), [](i32 coordinate) { return coordinate < 0; }, 1);
     const auto chunk = static_cast<i32>(16 / element_bytes(c.element));
     to[0] = (to[0] + chunk - 1) / chunk * chunk;
     std::copy(c.at.begin(), c.at.end(), params.at);

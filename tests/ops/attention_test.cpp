@@ -235,14 +235,16 @@ TEST(Attention, OffsetsOfSequencesAreChecked) {
             "cu_seqlens_q decreases from 9 to 8 at index 2, expected offsets that never decrease");
   EXPECT_EQ(offsets_refusal({1, 3, 8}, {0, 9, 9}), "cu_seqlens_q starts with 1, expected 0");
   EXPECT_EQ(offsets_refusal({0, 3, 9}, {0, 4, 9}), "cu_seqlens_q ends with 9, expected at most 8, the number of rows");
-  EXPECT_EQ(offsets_refusal({0, 3, 8}, {0, 4, 10}), "cu_seqlens_k ends with 10, expected at most 9, the number of rows");
+  EXPECT_EQ(offsets_refusal({0, 3, 8}, {0, 4, 10}),
+            "cu_seqlens_k ends with 10, expected at most 9, the number of rows");
   EXPECT_EQ(offsets_refusal({0, -1, 0}, {0, 4, 9}),
             "cu_seqlens_q decreases from 0 to -1 at index 1, expected offsets that never decrease");
 }
 
 /// A batch padded for a graph: two sequences of 3 and 2 queries, two of none, and three rows that belong to nobody.
 TEST(Attention, RowsBehindTheLastSequenceStayAsTheyWere) {
-  const AttentionProblem padded{.batch = 4, .heads = 2, .kv_heads = 2, .queries = 8, .keys = 12, .variable_length = true};
+  const AttentionProblem padded{
+      .batch = 4, .heads = 2, .kv_heads = 2, .queries = 8, .keys = 12, .variable_length = true};
   AttentionCase c(padded, test::Order::heads_first, {0, 3, 5, 5, 5}, {0, 4, 9, 9, 9});
   plan(Device::cpu(), padded).run({}, c.tensors);
   const auto judgement = reference::judge_attention(padded, c.tensors);
@@ -259,7 +261,14 @@ TEST(Attention, RowsBehindTheLastSequenceStayAsTheyWere) {
 }
 
 TEST(Attention, SoTheyDoOverPages) {
-  const AttentionProblem padded{.batch = 3, .heads = 2, .kv_heads = 1, .queries = 4, .keys = 20, .variable_length = true, .page_size = 8, .pages = 5};
+  const AttentionProblem padded{.batch = 3,
+                                .heads = 2,
+                                .kv_heads = 1,
+                                .queries = 4,
+                                .keys = 20,
+                                .variable_length = true,
+                                .page_size = 8,
+                                .pages = 5};
   AttentionCase c(padded, test::Order::heads_first, {0, 1, 2, 2}, {20, 9, 0});
   plan(Device::cpu(), padded).run({}, c.tensors);
   const auto judgement = reference::judge_attention(padded, c.tensors);

@@ -48,7 +48,8 @@ TEST(ByteSums, WordsThatChangedPlacesChangeBoth) {
 /// What files hold: a change would make those of users unreadable.
 TEST(ByteSums, AreWhatTheyWere) {
   EXPECT_EQ(sums_of({}), (std::pair<std::uint64_t, std::uint64_t>{0, 0}));
-  EXPECT_EQ(sums_of(some_bytes(45)), (std::pair<std::uint64_t, std::uint64_t>{3280853001484941853U, 3379988146661469514U}));
+  EXPECT_EQ(sums_of(some_bytes(45)),
+            (std::pair<std::uint64_t, std::uint64_t>{3280853001484941853U, 3379988146661469514U}));
 }
 
 }  // namespace

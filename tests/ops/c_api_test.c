@@ -1138,7 +1138,8 @@ static void computes_a_gated_mlp_of_parts(void) {
   view.n = k;
   view.k = n;
   expect_ok(thresher_grouped_pack(&view, THRESHER_EXACT, &several), "pack several experts");
-  expect_refused(thresher_gemm_weights_of_expert(several, &of_down), "the weights are a matrix of 2 experts, expected one matrix of one");
+  expect_refused(thresher_gemm_weights_of_expert(several, &of_down),
+                 "the weights are a matrix of 2 experts, expected one matrix of one");
   expect_refused(thresher_gemm_weights_of_expert(NULL, &of_down), "grouped is null");
   view.experts = 1;
   expect_ok(thresher_grouped_pack(&view, THRESHER_EXACT, &expert), "pack one expert");

@@ -19,7 +19,8 @@ using test::Layout;
 class Case : public test::GpuDualGemmCase {
  public:
   explicit Case(DualGemmCase of, bool packed = true, Numerics numerics = Numerics::exact)
-      : GpuDualGemmCase(std::move(of), {.strategy = "packed", .knobs = {{"numerics", std::string(name(numerics))}}}, packed) {}
+      : GpuDualGemmCase(std::move(of), {.strategy = "packed", .knobs = {{"numerics", std::string(name(numerics))}}},
+                        packed) {}
 };
 
 class FastCase : public Case {

@@ -109,8 +109,7 @@ TEST(DualGemm, NoTokensIsNoError) {
 TEST(DualGemm, DimensionsOfNoLengthAreNoError) {
   for (const std::string& strategy : dual_gemm_strategies(Device::cpu())) {
     for (const auto& [m, n] : {std::pair{3, 0}, std::pair{0, 20}, std::pair{0, 0}}) {
-      const DualGemmProblem problem{
-          .m = m, .n = n, .k = 16, .a = Format::bf16, .b = Format::bf16, .out = Format::fp32};
+      const DualGemmProblem problem{.m = m, .n = n, .k = 16, .a = Format::bf16, .b = Format::bf16, .out = Format::fp32};
       test::DualGemmCase host = test::DualGemmCase::random(problem);
       const DualGemm gemm =
           plan(Device::cpu(), problem, host.b1_gate.view(), host.b2_up.view(), {.strategy = strategy});
@@ -126,8 +125,7 @@ TEST(DualGemm, UnknownStrategyNamesTheKnownOnes) {
     static_cast<void>(plan(Device::cpu(), operands.problem, operands.b1(), operands.b2(), {.strategy = "fastest"}));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "strategy fastest is not known: use one of interleaved, two_pass");
+    EXPECT_STREQ(error.what(), "strategy fastest is not known: use one of interleaved, two_pass");
   }
 }
 

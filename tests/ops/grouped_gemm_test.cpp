@@ -141,12 +141,14 @@ void expect_right(GemmCase& of, std::int64_t rows) {
 
 TEST(GemmApi, EveryFormatRunsFromRawAndFromPackedWeights) {
   const Device cpu = Device::cpu();
-  for (const Format a : {Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
-    for (const Format b : {Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+  for (const Format a :
+       {Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+    for (const Format b :
+         {Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
       for (const bool is_packed : {false, true}) {
         GemmCase of({.m = 21, .n = 136, .k = 144, .a = a, .b = b, .out = Format::bf16, .bias = is_packed});
-        const Gemm gemm = is_packed ? plan(cpu, of.problem(), pack(cpu, of.weights()))
-                                    : plan(cpu, of.problem(), of.weights());
+        const Gemm gemm =
+            is_packed ? plan(cpu, of.problem(), pack(cpu, of.weights())) : plan(cpu, of.problem(), of.weights());
         EXPECT_EQ(gemm.strategy(), gemm_strategies(cpu).front());
         EXPECT_EQ(gemm.problem(), of.problem());
         const Workspace workspace(cpu, gemm.workspace_bytes());
@@ -187,7 +189,8 @@ std::string refusal(const Call& call) {
 
 TEST(GemmApi, RefusesWhatItCannotRun) {
   const Device cpu = Device::cpu();
-  GemmCase of({.m = 21, .n = 136, .k = 144, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16, .bias = true});
+  GemmCase of(
+      {.m = 21, .n = 136, .k = 144, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16, .bias = true});
   const GemmWeights weights = of.weights();
   const GemmProblem problem = of.problem();
 

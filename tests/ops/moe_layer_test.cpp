@@ -228,9 +228,8 @@ TEST(MoeLayerApi, RefusesTensorsThatItCannotRun) {
   refused("x is fp16, but the problem says bf16", [](MoeTensors& t) { t.x.format = Format::fp16; });
   refused("x has 1 dimensions, expected 2: [tokens, hidden_size]", [](MoeTensors& t) { t.x.rank = 1; });
   refused("out is [18, 48], expected [19, 48]", [](MoeTensors& t) { t.out.shape[0] = 18; });
-  refused("out is in the memory of GPU 0, expected the CPU: copy it there first", [](MoeTensors& t) {
-    t.out.device = {DeviceKind::cuda, 0};
-  });
+  refused("out is in the memory of GPU 0, expected the CPU: copy it there first",
+          [](MoeTensors& t) { t.out.device = {DeviceKind::cuda, 0}; });
   refused("out shares memory with x, expected an output apart from every operand",
           [](MoeTensors& t) { t.out.data = t.x.data; });
   refused("out shares memory with b1 of down, expected an output apart from every operand",

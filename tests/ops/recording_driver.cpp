@@ -112,8 +112,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   return CUDA_SUCCESS;
 }
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction function) {
-  *value =
-      which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? function_of(function).allowed_shared_bytes : 32;
+  *value = which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? function_of(function).allowed_shared_bytes : 32;
   return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {

@@ -172,9 +172,7 @@ TEST(ValidateGroupedWeights, NamesWhatIsWrong) {
             "b1 (gate) is fp8_e4m3, expected fp16, bf16, nvfp4, fp8_tensor, fp8_row or fp8_block");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.weights.b1.scales.data = nullptr; }),
             "b1 (gate) is nvfp4 but has no scales: set Tensor::scales.data");
-  EXPECT_EQ(weights_refusal([](Arguments& x) {
-              x.weights.b2.scales.block = {128, 128};
-            }),
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.weights.b2.scales.block = {128, 128}; }),
             "b2 (up).scales are one for 128 rows and 128 columns, expected 1 and 16 for nvfp4");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.weights.b2.scales.layout = ScaleLayout::blocked; }),
             "b2 (up) has blocked scales, expected row-major ones, as b1 (gate)");
@@ -184,9 +182,7 @@ TEST(ValidateGroupedWeights, NamesWhatIsWrong) {
             "b2 (up) is fp16, expected nvfp4, as b1 (gate)");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.weights.b1.strides[0] = 80; }),
             "b1 (gate) is nvfp4 with the strides [80, 16, 1], expected a contiguous tensor, whose scales are too");
-  EXPECT_EQ(weights_refusal([](Arguments& x) {
-              x.weights.b1.device = {DeviceKind::cuda, 1};
-            }),
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.weights.b1.device = {DeviceKind::cuda, 1}; }),
             "b1 (gate) is in the memory of GPU 1, expected the CPU: copy it there first");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.problem.experts = 3; }),
             "the weights have 2 experts, but the problem says 3");
@@ -249,9 +245,7 @@ TEST(ValidateGroupedRun, OffsetsAndCountsAreInt32OfTheRightLengthAndPlace) {
   EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.offsets.shape[0] = 2; }), "offsets is [2], expected [3]");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.counts.shape[0] = 3; }, RowLayout::slots),
             "counts is [3], expected [2]");
-  EXPECT_EQ(run_refusal([](Arguments& x) {
-              x.tensors.offsets.device = {DeviceKind::cuda, 0};
-            }),
+  EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.offsets.device = {DeviceKind::cuda, 0}; }),
             "offsets is in the memory of GPU 0, expected the CPU: copy it there first");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.offsets = {}; }), "offsets is fp16, expected int32");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.offsets.strides[0] = 2; }),

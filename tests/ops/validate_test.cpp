@@ -109,17 +109,13 @@ TEST(ValidateWeights, NamesTheRoleOfTheOperand) {
             "b1 (gate) is nvfp4 but has no scales: set Tensor::scales.data");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.scales.format = Format::uint8; }),
             "b1 (gate).scales are uint8, expected fp8_e4m3 for nvfp4");
-  EXPECT_EQ(weights_refusal([](Arguments& x) {
-              x.b1.scales.block = {128, 128};
-            }),
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.scales.block = {128, 128}; }),
             "b1 (gate).scales are one for 128 rows and 128 columns, expected 1 and 16 for nvfp4");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.strides[0] = 17; }),
             "b1 (gate) has row stride 17, expected a multiple of 2 (nvfp4 rows start on a byte)");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.format = Format::bf16; }),
             "b1 (gate) is bf16, but the problem says nvfp4");
-  EXPECT_EQ(weights_refusal([](Arguments& x) {
-              x.b1.device = {DeviceKind::cuda, 1};
-            }),
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.device = {DeviceKind::cuda, 1}; }),
             "b1 (gate) is in the memory of GPU 1, expected the CPU: copy it there first");
 }
 
@@ -194,7 +190,8 @@ TEST(ValidateRun, TheOutputLiesApartFromTheOperands) {
 }
 
 TEST(ValidateRun, RequantisedOutputsHaveTheScalesOfTheirFormat) {
-  const DualGemmProblem to_fp8{.m = 2, .n = 128, .k = 16, .a = Format::fp16, .b = Format::nvfp4, .out = Format::fp8_block};
+  const DualGemmProblem to_fp8{
+      .m = 2, .n = 128, .k = 16, .a = Format::fp16, .b = Format::nvfp4, .out = Format::fp8_block};
   const Arguments arguments;
   alignas(16) std::uint8_t codes[2 * 128] = {};
   float scales[4] = {};
@@ -233,8 +230,9 @@ TEST(ValidateRun, ChecksStridesAlignmentAndWorkspace) {
             "a has 3 rows, expected 0 to 2, which the plan was made for");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.c.strides[0] = 3; }),
             "c has row stride 3, which is less than its row length 4");
-  EXPECT_EQ(run_refusal([](Arguments& x) { x.c.strides[0] = std::int64_t{1} << 62; }),
-            "c has stride 4611686018427387904 along dimension 0, expected at most 72057594037927936 with an extent of 2");
+  EXPECT_EQ(
+      run_refusal([](Arguments& x) { x.c.strides[0] = std::int64_t{1} << 62; }),
+      "c has stride 4611686018427387904 along dimension 0, expected at most 72057594037927936 with an extent of 2");
   EXPECT_NE(run_refusal([](Arguments& x) {
               x.a.data = x.a_data + 1;
             }).find("expected an address that is a multiple of 16 bytes"),

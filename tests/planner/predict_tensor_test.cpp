@@ -21,7 +21,7 @@ Prediction on_b200(const DualGemmProblem& problem, const std::string& knobs) {
 }
 
 /// B200 with one constant changed.
-DeviceSpec with(Constant TensorUnitSpec::*member, double value) {
+DeviceSpec with(Constant TensorUnitSpec::* member, double value) {
   DeviceSpec device = device_spec("B200");
   (device.tensor.*member).value = value;
   return device;
@@ -89,9 +89,9 @@ TEST(PredictTensor, ProductsOfFewColumnsWaitForTheirOperands) {
 
 // 32 bytes of K an instruction, whatever they hold.
 TEST(PredictTensor, ProductsOf16BitsAreAQuarterAsFast) {
-  auto work =
-      testing::planned(nvfp4_problem(512, 3072, 7168), "tcgen05", "unsigned_scales=true block_tokens=256 stages=5", "B200")
-          .work;
+  auto work = testing::planned(nvfp4_problem(512, 3072, 7168), "tcgen05",
+                               "unsigned_scales=true block_tokens=256 stages=5", "B200")
+                  .work;
   auto& kernel = std::get<strategies::TensorKernel>(work.parts.front());
   const double nvfp4 = predict(work, device_spec("B200")).parts.main_us;
   kernel.matrix_type = MatrixType::bits16;
@@ -175,8 +175,8 @@ TEST(PredictTensor, NoIntervalWhereTheCardWasMeasured) {
 TEST(PredictTensor, BlackwellTakesTheStrategyThatItsTensorCoresAreMadeFor) {
   for (const char* device : {"B200", "GB300"}) {
     for (const std::int64_t m : {1, 64, 256, 512, 4096}) {
-      const auto ranked = choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), nvfp4_problem(m),
-                                                  {}, device_spec(device))
+      const auto ranked = choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda),
+                                                  nvfp4_problem(m), {}, device_spec(device))
                               .ranked;
       ASSERT_FALSE(ranked.empty());
       EXPECT_EQ(ranked.front().strategy, "tcgen05") << device << " " << m;

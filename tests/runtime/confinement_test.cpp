@@ -395,8 +395,8 @@ TEST(Confinement, NoMemoryEscapesItsLimit) {
     MUST(map(MAP_SHARED_VALIDATE | MAP_ANONYMOUS, -1) == MAP_FAILED);
     MUST(map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1) == MAP_FAILED && errno == EPERM);
     MUST(map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_STACK | MAP_NORESERVE, -1) == MAP_FAILED);
-    MUST(::syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, 0xABC00000000L | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN,
-                   -1, 0L) < 0);
+    MUST(::syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
+                   0xABC00000000L | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0L) < 0);
     DENIED(::memfd_create("own", MFD_CLOEXEC));
     DENIED(::open("/dev/zero", O_RDWR));
     MUST(map(MAP_PRIVATE | MAP_ANONYMOUS, -1) != MAP_FAILED);

@@ -106,7 +106,10 @@ TEST(CubinCache, AFullDiskIsTold) {
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1024, 1024};
     setrlimit(RLIMIT_FSIZE, &limit);
-    _exit(cache.store("key", sample()) == "the cache " + directory.path().string() + " cannot be written: File too large" ? 0 : 1);
+    _exit(cache.store("key", sample()) ==
+                  "the cache " + directory.path().string() + " cannot be written: File too large"
+              ? 0
+              : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -145,7 +148,8 @@ TEST(CubinCacheDeathTest, ThatNothingIsKeptIsSaidOnce) {
 
 TEST(CubinCache, WithoutAFolderKeepsNothing) {
   const CubinCache cache{fs::path{}};
-  EXPECT_EQ(cache.store("key", sample()), "there is no cache, because THRESHER_CACHE, XDG_CACHE_HOME and HOME are not set");
+  EXPECT_EQ(cache.store("key", sample()),
+            "there is no cache, because THRESHER_CACHE, XDG_CACHE_HOME and HOME are not set");
   EXPECT_FALSE(cache.find("key").has_value());
 }
 
@@ -299,9 +303,8 @@ TEST(CompileCached, SeveralThreadsOfOneProcessDoSoToo) {
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i) {
-      threads.emplace_back([&] {
-        (void)compile_cached(any_program, cache, counting(count, [] { usleep(100'000); }), long_enough);
-      });
+      threads.emplace_back(
+          [&] { (void)compile_cached(any_program, cache, counting(count, [] { usleep(100'000); }), long_enough); });
     }
   }
   EXPECT_EQ(fs::file_size(count), 1U);

@@ -42,7 +42,8 @@ TEST(CublasLtInterface, IsThatOfTheHeader) {
   static_assert(offsetof(Heuristic, algorithm) == offsetof(cublasLtMatmulHeuristicResult_t, algo));
   static_assert(offsetof(Heuristic, workspace_bytes) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
   static_assert(offsetof(Heuristic, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
-#define THRESHER_EXPECT(member, function) EXPECT_TRUE((is_same_call<decltype(Api::member), decltype(&::function)>)) << #function
+#define THRESHER_EXPECT(member, function) \
+  EXPECT_TRUE((is_same_call<decltype(Api::member), decltype(&::function)>)) << #function
   THRESHER_EXPECT(version, cublasLtGetVersion);
   THRESHER_EXPECT(status_text, cublasLtGetStatusString);
   THRESHER_EXPECT(create, cublasLtCreate);

@@ -29,14 +29,16 @@ TEST(ResourceLog, OfNothingIsEmpty) { EXPECT_TRUE(parse_resource_log("").empty()
 
 TEST(ResourceLog, HasNoTimesOnceTheyAreTakenOut) {
   EXPECT_EQ(without_times(two_kernels), two_kernels);
-  EXPECT_EQ(without_times("ptxas info    : Used 10 registers\nptxas info    : Compile time = 80.387 ms\nptxas info    : Used 2 barriers"),
+  EXPECT_EQ(without_times("ptxas info    : Used 10 registers\nptxas info    : Compile time = 80.387 ms\nptxas info    "
+                          ": Used 2 barriers"),
             "ptxas info    : Used 10 registers\nptxas info    : Used 2 barriers");
   EXPECT_EQ(without_times("ptxas info    : Compile time = 80.387 ms"), "");
   EXPECT_EQ(without_times(""), "");
 }
 
 TEST(MissingBuiltins, AreTheFileThatCouldNotBeOpened) {
-  EXPECT_EQ(missing_builtins("nvrtc: error: failed to open libnvrtc-builtins.so.13.0.\n  Make sure that libnvrtc-builtins.so.13.0 is installed "
+  EXPECT_EQ(missing_builtins("nvrtc: error: failed to open libnvrtc-builtins.so.13.0.\n  Make sure that "
+                             "libnvrtc-builtins.so.13.0 is installed "
                              "correctly."),
             "libnvrtc-builtins.so.13.0");
   EXPECT_EQ(missing_builtins("scale.cu(12): error: libnvrtc-builtins is not a type"), "");

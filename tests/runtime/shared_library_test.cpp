@@ -93,10 +93,11 @@ TEST(SharedLibrary, ABadOneDoesNotEndTheSearch) {
 
 TEST(SharedLibrary, OneThatIsNotAcceptedIsTakenWhereThereIsNoOther) {
   int asked = 0;
-  const SharedLibrary refused = SharedLibrary::open({"the C library", {"libc.so.6"}, ""}, {}, [&](const SharedLibrary&) {
-    ++asked;
-    return false;
-  });
+  const SharedLibrary refused =
+      SharedLibrary::open({"the C library", {"libc.so.6"}, ""}, {}, [&](const SharedLibrary&) {
+        ++asked;
+        return false;
+      });
   EXPECT_TRUE(refused.loaded());
   EXPECT_GE(asked, 1);
   const SharedLibrary second = SharedLibrary::open(

@@ -26,8 +26,8 @@ TEST(WordSumKernel, GivesTheSumsOfAllWordsWhateverTheScheduleIs) {
   const WordSumParams params{{test::address_of(words.data())}, count, {test::address_of(sums.data())}};
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     std::memset(sums.data(), 0, sums.size());
-    const emulator::Report report = emulator::launch(
-        {.grid = {4, 1, 1}, .block = threads, .cluster = {1, 1, 1}}, test::options(seed), memory, [&] { add_words(params); });
+    const emulator::Report report = emulator::launch({.grid = {4, 1, 1}, .block = threads, .cluster = {1, 1, 1}},
+                                                     test::options(seed), memory, [&] { add_words(params); });
     EXPECT_EQ(test::text_of(report.findings), "");
     std::array<u64, 2> found{};
     std::memcpy(found.data(), sums.data(), sizeof found);

@@ -111,11 +111,11 @@ Matrix Matrix::output(Format format, std::int64_t matrices, std::int64_t rows, s
                       const Layout& layout) {
   Matrix matrix(format, matrices * rows, columns, layout.out_row_gap);
   matrix.scaled_rows_ = rows;
-  matrix.scale_layout_ = may_lie(layout.out_scales, format, OperandRole::tokens) ? layout.out_scales
-                                                                                : ScaleLayout::row_major;
+  matrix.scale_layout_ =
+      may_lie(layout.out_scales, format, OperandRole::tokens) ? layout.out_scales : ScaleLayout::row_major;
   matrix.powers_of_two_ = layout.out_powers_of_two && (format == Format::fp8_row || format == Format::fp8_block);
-  matrix.scales_.assign(
-      size(matrices) * scale_bytes(format, OperandRole::tokens, rows, columns, matrix.scale_layout_), poison_byte);
+  matrix.scales_.assign(size(matrices) * scale_bytes(format, OperandRole::tokens, rows, columns, matrix.scale_layout_),
+                        poison_byte);
   matrix.has_global_scale_ = format == Format::fp8_tensor || format == Format::nvfp4;
   matrix.global_scale_ = format == Format::fp8_tensor ? 0.5F : 0.01F;
   return matrix;
@@ -319,7 +319,8 @@ DualGemmCase DualGemmCase::random(const DualGemmProblem& problem, const Layout& 
   Matrix b1 = random_operand(problem.b, OperandRole::weights, problem.n, problem.k, weight_deviation, layout, random);
   Matrix b2 =
       random_operand(problem.b, OperandRole::weights, problem.n, problem.k, 0.7 * weight_deviation, layout, random);
-  return {problem, std::move(a), std::move(b1), std::move(b2), Matrix::output(problem.out, 1, problem.m, problem.n, layout)};
+  return {problem, std::move(a), std::move(b1), std::move(b2),
+          Matrix::output(problem.out, 1, problem.m, problem.n, layout)};
 }
 
 DualGemmCase DualGemmCase::integers(const DualGemmProblem& problem, const Layout& layout, unsigned seed) {
@@ -327,7 +328,8 @@ DualGemmCase DualGemmCase::integers(const DualGemmProblem& problem, const Layout
   Matrix a = integer_operand(problem.a, OperandRole::tokens, problem.m, problem.k, true, layout, random);
   Matrix b1 = integer_operand(problem.b, OperandRole::weights, problem.n, problem.k, true, layout, random);
   Matrix b2 = integer_operand(problem.b, OperandRole::weights, problem.n, problem.k, false, layout, random);
-  return {problem, std::move(a), std::move(b1), std::move(b2), Matrix::output(problem.out, 1, problem.m, problem.n, layout)};
+  return {problem, std::move(a), std::move(b1), std::move(b2),
+          Matrix::output(problem.out, 1, problem.m, problem.n, layout)};
 }
 
 }  // namespace thresher::test

@@ -1,4 +1,5 @@
-/* The plain computation of dual_gemm, for kernels that tests bring. Their sources include it, or begin with its text. */
+/* The plain computation of dual_gemm, for kernels that tests bring. Their sources include it, or begin with its text.
+ */
 #ifndef THRESHER_TESTS_NAIVE_KERNEL_H
 #define THRESHER_TESTS_NAIVE_KERNEL_H
 

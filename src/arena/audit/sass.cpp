@@ -32,7 +32,7 @@ std::string_view first_word(std::string_view text) { return text.substr(0, text.
 /// An instruction's line.
 struct Line {
   std::uint32_t offset = 0;  ///< of the instruction in its function, bytes
-  std::string_view text{};  ///< what follows "/*0a30*/"; empty when the line is none. Encodings ("/* 0x… */") are none
+  std::string_view text{};   ///< what follows "/*0a30*/"; empty when the line is none. Encodings ("/* 0x… */") are none
 };
 
 Line instruction_of(std::string_view line) {

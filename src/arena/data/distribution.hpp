@@ -20,8 +20,8 @@ inline constexpr std::array all_distributions{Distribution::contest, Distributio
                                               Distribution::integers, Distribution::specials};
 
 /// Those without values that are no numbers.
-inline constexpr std::array ordinary_distributions{Distribution::contest, Distribution::full_range, Distribution::normal,
-                                                   Distribution::integers};
+inline constexpr std::array ordinary_distributions{Distribution::contest, Distribution::full_range,
+                                                   Distribution::normal, Distribution::integers};
 
 /// "contest", "full_range", … as in suites and the ledger.
 [[nodiscard]] std::string_view name(Distribution distribution) noexcept;

@@ -39,7 +39,8 @@ struct HostTensor {
                                           ScaleLayout layout = ScaleLayout::row_major,
                                           OperandRole role = OperandRole::tokens);
 
-/// Gives a row the scales of another matrix's row, wherever they lie in either. Both have scales, of as many columns each.
+/// Gives a row the scales of another matrix's row, wherever they lie in either. Both have scales, of as many columns
+/// each.
 void copy_row_scales(const HostTensor& from, std::int64_t row, HostTensor& to, std::int64_t to_row);
 
 /// The same tensor with its rows (of a stack its matrices) turned by `shift`: new data at the cost of a copy, drawn

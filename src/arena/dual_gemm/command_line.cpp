@@ -6,7 +6,7 @@
 namespace thresher::arena {
 namespace {
 
-ProblemOption extent(const char* option, const char* help, std::int64_t DualGemmProblem::*member) {
+ProblemOption extent(const char* option, const char* help, std::int64_t DualGemmProblem::* member) {
   return {.name = option, .help = help, .is_extent = true, .set = [member](Problem& problem, const std::string& text) {
             dual_gemm(problem).*member = std::stoll(text);
           }};

@@ -13,8 +13,7 @@ strategies::HostKernel kernel_of(const strategies::KernelLaunch& launch) {
 
 }  // namespace
 
-PlannedRun::PlannedRun(strategies::PlannedCall call, std::vector<strategies::NamedTensor> tensors,
-                       JudgeOutputs judge)
+PlannedRun::PlannedRun(strategies::PlannedCall call, std::vector<strategies::NamedTensor> tensors, JudgeOutputs judge)
     : judge_(std::move(judge)), call_(std::move(call), std::move(tensors), kernel_of) {}
 
 emulator::Report PlannedRun::run(const emulator::Options& options) {

@@ -69,14 +69,12 @@ class CorrectGate final : public Gate {
     };
     // A kernel from outside is not told from which seed its data come, which the evidence tells afterwards.
     const bool is_foreign = match.pitch != nullptr && match.pitch->kernel && !match.is_baseline();
-    GateResult result = judge_correctness(match.suite, match.contestant, match.rig,
-                                          is_foreign ? secret_seed() : match.seed, each,
-                                          {.baseline = &match.baseline,
-                                           .is_timed = match.suite.timed,
-                                           .timing = match.timing,
-                                           .calls_of = [&match](const Problem& problem) {
-                                             return calls_in_a_sample(match, problem);
-                                           }});
+    GateResult result =
+        judge_correctness(match.suite, match.contestant, match.rig, is_foreign ? secret_seed() : match.seed, each,
+                          {.baseline = &match.baseline,
+                           .is_timed = match.suite.timed,
+                           .timing = match.timing,
+                           .calls_of = [&match](const Problem& problem) { return calls_in_a_sample(match, problem); }});
     match.progress.end();
     return result;
   }

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "arena/gates/verified_calls.hpp"
-#include "arena/operation/call_sets.hpp"
 #include "arena/honesty/honesty.hpp"
+#include "arena/operation/call_sets.hpp"
 
 namespace thresher::arena {
 namespace {

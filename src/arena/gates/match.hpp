@@ -36,8 +36,8 @@ struct Match {
   std::uint64_t seed;
   TimingOptions timing;
   Progress& progress;
-  std::string left_out{};  ///< which of the suite's problems it is not judged on, and why; empty: none
-  const Entry* baselines_row{};  ///< what the baseline's own match came to; null: it had none before this one
+  std::string left_out{};             ///< which of the suite's problems it is not judged on, and why; empty: none
+  const Entry* baselines_row{};       ///< what the baseline's own match came to; null: it had none before this one
   std::shared_ptr<MatchTime> time{};  ///< how long it may take; null: as long as it likes
 
   std::vector<GateResult> gates{};  ///< judged so far
@@ -45,7 +45,7 @@ struct Match {
   std::vector<Measurement> measurements{};
   std::vector<ModeSpeedup> speedups{};  ///< of each deciding mode
   Verdict verdict = Verdict::not_judged;
-  Environment environment{};  ///< before anything of the contestant ran
+  Environment environment{};                              ///< before anything of the contestant ran
   std::map<std::string, std::size_t> calls_in_samples{};  ///< by problem, where it is known
 
   bool is_over = false;  ///< before all gates were judged: its time is
@@ -77,8 +77,8 @@ class Gate {
 /// which fails it.
 [[nodiscard]] GateResult judge_gate(const Gate& gate, Match& match);
 
-/// How many calls a sample of the problem takes: found out where it is first asked for, so that all gates make their calls
-/// alike. Throws the Error of a call that fails.
+/// How many calls a sample of the problem takes: found out where it is first asked for, so that all gates make their
+/// calls alike. Throws the Error of a call that fails.
 [[nodiscard]] std::size_t calls_in_a_sample(Match& match, const Problem& problem);
 
 /// Of everything that was timed so far.

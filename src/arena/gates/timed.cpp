@@ -168,14 +168,15 @@ class ProblemTimer {
         return objection;
       }
     }
-    return accuse(
-        fmt::format("it keeps answers: {:.3g} us a call on inputs that it had not seen, {:.3g} us on those that it had, {} "
-                    "times in a row",
-                    median(taken.contestant_us), median(taken.seen_us), times_in_a_row));
+    return accuse(fmt::format(
+        "it keeps answers: {:.3g} us a call on inputs that it had not seen, {:.3g} us on those that it had, {} "
+        "times in a row",
+        median(taken.contestant_us), median(taken.seen_us), times_in_a_row));
   }
 
   /// Whether the baseline is faster without the contestant: while it was there on samples of its own, and when it has
-  /// gone. If it was once and then is not, its samples contradict each other, and nobody knows by which of them to judge.
+  /// gone. If it was once and then is not, its samples contradict each other, and nobody knows by which of them to
+  /// judge.
   Objection disturbance(VerifiedCalls& calls, std::vector<double> beside_us) {
     for (int turn = 1;; ++turn) {
       Objection objection;
@@ -184,10 +185,11 @@ class ProblemTimer {
       const std::vector<double> alone_us = shortly(calls, objection).baseline_us;
       const bool is_faster_alone = is_beyond_doubt(beside_us, alone_us, floor_of_disturbance);
       if (!objection && turn > 1 && !is_faster_alone) {
-        return {fmt::format("{}: the baseline's samples contradict each other: it was faster when {} had gone, and then "
-                            "it was not, {:.3g} us a call beside it and {:.3g} us alone",
-                            label(problem_), match_.contestant.name(), median(beside_us), median(alone_us)),
-                Outcome::not_judged};
+        return {
+            fmt::format("{}: the baseline's samples contradict each other: it was faster when {} had gone, and then "
+                        "it was not, {:.3g} us a call beside it and {:.3g} us alone",
+                        label(problem_), match_.contestant.name(), median(beside_us), median(alone_us)),
+            Outcome::not_judged};
       }
       if (objection || !is_faster_alone) {
         return objection;
@@ -205,8 +207,8 @@ class ProblemTimer {
     }
   }
 
-  /// Whether the baseline took much longer here than in the row that it has to itself: whatever held it back, a ratio to it
-  /// says nothing.
+  /// Whether the baseline took much longer here than in the row that it has to itself: whatever held it back, a ratio
+  /// to it says nothing.
   [[nodiscard]] Objection crawling(const Times& times) const {
     if (match_.baselines_row == nullptr) {
       return {};
@@ -233,8 +235,8 @@ class ProblemTimer {
     return {};
   }
 
-  /// On which data it may be timed beside those that it is timed on: the suite's other ones, and where it has none those
-  /// that every kernel has to take, as the gate `honest` takes them too.
+  /// On which data it may be timed beside those that it is timed on: the suite's other ones, and where it has none
+  /// those that every kernel has to take, as the gate `honest` takes them too.
   [[nodiscard]] std::vector<Distribution> other_distributions() const {
     const auto offered = [&](const auto& distributions) {
       std::vector<Distribution> others(distributions.begin(), distributions.end());
@@ -271,10 +273,10 @@ class ProblemTimer {
         return objection;
       }
       if (turn + 1 == times_in_a_row) {
-        return accuse(fmt::format("it depends on the data: {:.3f}x its baseline's speed on {} inputs and {:.3f}x on {} "
-                                  "ones, {} times in a row",
-                                  median(speedups), name(main_distribution()), median(on_other), name(other),
-                                  times_in_a_row));
+        return accuse(
+            fmt::format("it depends on the data: {:.3f}x its baseline's speed on {} inputs and {:.3f}x on {} "
+                        "ones, {} times in a row",
+                        median(speedups), name(main_distribution()), median(on_other), name(other), times_in_a_row));
       }
     }
     return {};

@@ -383,7 +383,8 @@ std::string VerifiedCalls::last_look() {
   return {};
 }
 
-std::vector<std::size_t> calls_to_look_at(double products_of_a_look, const std::vector<bool>& unwritten, Random& random) {
+std::vector<std::size_t> calls_to_look_at(double products_of_a_look, const std::vector<bool>& unwritten,
+                                          Random& random) {
   std::vector<std::size_t> calls(unwritten.size());
   std::iota(calls.begin(), calls.end(), std::size_t{0});
   if (products_of_a_look * static_cast<double>(calls.size()) > products_of_a_sample) {

@@ -64,8 +64,8 @@ std::vector<ProblemOption> GroupedOperation::options() const {
       option("--k", "a multiple of 8, of 16 with NVFP4", true,
              [](GroupedTask& task, std::int64_t value) { task.problem.k = value; })};
   if (is_dense()) {
-    all.insert(all.begin() + 3, option("--m", "rows", true,
-                                       [](GroupedTask& task, std::int64_t value) { task.counts = {value}; }));
+    all.insert(all.begin() + 3,
+               option("--m", "rows", true, [](GroupedTask& task, std::int64_t value) { task.counts = {value}; }));
     return all;
   }
   const std::vector<ProblemOption> of_groups{
@@ -82,11 +82,10 @@ std::vector<ProblemOption> GroupedOperation::options() const {
            }},
       option("--experts", "experts, all with as many rows but the second, which has none", true,
              [](GroupedTask& task, std::int64_t value) { task.counts = even_counts(value, task.counts.front()); }),
-      option("--rows", "rows of each expert that has any", true,
-             [](GroupedTask& task, std::int64_t value) {
-               task.counts = even_counts(std::ssize(task.counts), value);
-               task.problem.rows = 0;
-             })};
+      option("--rows", "rows of each expert that has any", true, [](GroupedTask& task, std::int64_t value) {
+        task.counts = even_counts(std::ssize(task.counts), value);
+        task.problem.rows = 0;
+      })};
   all.insert(all.begin() + 3, of_groups.begin(), of_groups.end());
   if (is_dual()) {
     all.insert(all.begin() + 3, {.name = "--activation",

@@ -330,8 +330,8 @@ Answer single_elements_matter(const Bench& bench) {
   return {};
 }
 
-// Weights that change at the same addresses, two rows first and then single elements: between calls where nothing may be
-// packed, else before the contestant is prepared anew.
+// Weights that change at the same addresses, two rows first and then single elements: between calls where nothing may
+// be packed, else before the contestant is prepared anew.
 Answer weights_are_looked_at(const Bench& bench) {
   constexpr const char* keeps = "keeps converted weights from an earlier call";
   const Distribution distribution = distribution_of_elements(bench);
@@ -452,7 +452,8 @@ Answer declared_precision(const Bench& bench) {
   if (!bench.operation().offers(bench.problem, Distribution::integers)) {
     return {std::nullopt, "the operation has no exact inputs for this problem"};
   }
-  Session session = bench.session({bench.draw(bench.options.secret_seed, Distribution::integers)}, Distribution::integers);
+  Session session =
+      bench.session({bench.draw(bench.options.secret_seed, Distribution::integers)}, Distribution::integers);
   const Outputs outputs = session.call(0, first_poison);
   const Finding finding = bench.judge(session.inputs(0), outputs, Distribution::integers);
   return finding.correct ? Answer{}
@@ -540,7 +541,8 @@ Inputs Bench::draw(std::uint64_t seed, Distribution distribution) const {
   }
   for (HostTensor& input : inputs) {
     if (input.is_weight && input.rows() > 1) {
-      input = rotate_rows(input, 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(input.rows() - 1))));
+      input =
+          rotate_rows(input, 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(input.rows() - 1))));
     }
   }
   return inputs;

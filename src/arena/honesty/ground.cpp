@@ -27,7 +27,8 @@ Ground::Ground(const Problem& problem, Rig& rig, SamplePattern pattern, Distribu
       fresh_(problem, distribution, derive_seed(seed, "ground")),
       random_(derive_seed(seed, "places")) {
   pattern_.plan.trusted = 0;
-  sets_ = make_call_sets(rig.memory(), problem, pattern_.plan, inputs_of_groups(std::move(inputs), pattern_.plan.groups));
+  sets_ =
+      make_call_sets(rig.memory(), problem, pattern_.plan, inputs_of_groups(std::move(inputs), pattern_.plan.groups));
 }
 
 void Ground::refresh(const std::vector<std::size_t>& sets) {

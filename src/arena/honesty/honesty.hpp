@@ -45,9 +45,9 @@ struct HonestyOptions {
 [[nodiscard]] std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
                                                      const HonestyOptions& options);
 
-/// On one of the suite's problems within the limit of operations: where calls are made as timed ones are, one drawn by the
-/// secret seed, else the greatest. Without one, on the cheapest in a smaller shape. For its shape on a neighbouring one
-/// too. Where a problem cannot tell, on up to two others. A contestant that passed `correct`.
+/// On one of the suite's problems within the limit of operations: where calls are made as timed ones are, one drawn by
+/// the secret seed, else the greatest. Without one, on the cheapest in a smaller shape. For its shape on a neighbouring
+/// one too. Where a problem cannot tell, on up to two others. A contestant that passed `correct`.
 [[nodiscard]] GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig,
                                        const HonestyOptions& options);
 

@@ -112,8 +112,8 @@ Outputs Session::call(std::size_t set, std::uint8_t poisoned_with) {
 }
 
 Reading Session::measure(std::size_t calls) {
-  const Batch batch = places_.front() == 0 ? Batch{calls, 0, places_.size()}
-                                           : Batch{1, places_.front(), places_.front() + 1};
+  const Batch batch =
+      places_.front() == 0 ? Batch{calls, 0, places_.size()} : Batch{1, places_.front(), places_.front() + 1};
   if (ground_ != nullptr) {
     rig_.clock().rest(ground_->pattern().rest_s);
   }

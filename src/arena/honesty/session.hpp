@@ -33,8 +33,8 @@ class Session {
   [[nodiscard]] std::size_t num_sets() const { return inputs_.size(); }
   [[nodiscard]] Runner& runner() { return *runner_; }
 
-  /// One call on poisoned outputs, complete on return. On a ground it is one of a sample's, at a place that is drawn, and
-  /// made as those that are timed are.
+  /// One call on poisoned outputs, complete on return. On a ground it is one of a sample's, at a place that is drawn,
+  /// and made as those that are timed are.
   [[nodiscard]] Outputs call(std::size_t set, std::uint8_t poison);
   /// So many calls on the sets of a session that lies together, in turn.
   [[nodiscard]] Reading measure(std::size_t calls);

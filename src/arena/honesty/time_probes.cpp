@@ -19,11 +19,12 @@ constexpr int turns = 8;
 constexpr std::size_t first_turns = 3;
 /// Series that must show the same, one after the other: a machine that changes its speed now and then cannot do that.
 constexpr int series = 2;
-/// Floors of what is an effect at all (docs/audit-and-honesty.md); the spread of the samples decides above them. New inputs
-/// were written a moment ago and seen ones were not, which caches tell.
+/// Floors of what is an effect at all (docs/audit-and-honesty.md); the spread of the samples decides above them. New
+/// inputs were written a moment ago and seen ones were not, which caches tell.
 constexpr double floor_of_seen_inputs = 1.1;
 /// Honest kernels may depend on their data a little: attention that follows a row's maximum only when it rises has less
-/// to do on zeros, and a card draws less power. Nothing that is timed is easy, so who skips less than half gains nothing.
+/// to do on zeros, and a card draws less power. Nothing that is timed is easy, so who skips less than half gains
+/// nothing.
 constexpr double floor_of_easy_data = 2;
 constexpr std::size_t max_sets = 16;
 constexpr std::size_t most_host_bytes = std::size_t{1} << 30;
@@ -55,8 +56,8 @@ struct Suspicion {
   bool is_busy = false;           ///< the machine is, so that nothing was shown
 };
 
-/// The middle saving of a series when it lies beyond doubt, by `floor`, above what equals seem to save. A turn of which a
-/// sample waited is taken again where the others look suspicious.
+/// The middle saving of a series when it lies beyond doubt, by `floor`, above what equals seem to save. A turn of which
+/// a sample waited is taken again where the others look suspicious.
 template <class TakeTurn>
 Suspicion suspicious_ratio(double floor, TakeTurn take_turn) {
   double found = 1;
@@ -159,8 +160,8 @@ Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
   (void)sample();
   std::uint64_t seed = 1000;
   const auto sample_of_new = [&] {
-    const std::vector<Inputs> fresh = each_of(
-        sets, [&](std::size_t set) { return activations_in(bench.draw_activations(seed + set)); });
+    const std::vector<Inputs> fresh =
+        each_of(sets, [&](std::size_t set) { return activations_in(bench.draw_activations(seed + set)); });
     seed += sets;
     for (std::size_t set = 0; set < sets; ++set) {
       session.replace(set, fresh[set]);
@@ -183,8 +184,8 @@ Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
           {}};
 }
 
-/// Random data against easy data in the same buffers: on a ground in samples like those that are timed, else over and over
-/// on one set.
+/// Random data against easy data in the same buffers: on a ground in samples like those that are timed, else over and
+/// over on one set.
 Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inputs (*easy)(const Inputs&)) {
   const std::size_t sets = bench.grounds != nullptr ? sets_for_a_batch(bench) : 1;
   Session session = bench.session(draws(bench, sets), Distribution::full_range, Places::together);
@@ -236,8 +237,7 @@ Answer the_clock_is_left_alone(const Bench& bench) {
   const auto calls = static_cast<std::size_t>(
       std::clamp(std::ceil(10 * bench.rig.clock().shortest_batch_us() / once_us), 4.0, 20000.0));
   for (int attempt = 0; attempt < 3; ++attempt) {
-    const Reading reading =
-        session.measure(calls);
+    const Reading reading = session.measure(calls);
     if (reading.us_per_call > clock_limit * reading.watch_us_per_call) {
       return {};
     }

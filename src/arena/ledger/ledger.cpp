@@ -30,7 +30,7 @@ struct OpenFile {
 
 /// Locks one byte of a file for this descriptor until it is closed; `command` says whether to wait for it.
 bool lock_byte(int file, std::int64_t byte, int command) {
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = byte;
@@ -81,11 +81,11 @@ void Ledger::fail(int code, const char* doing) const {
                             path_.string(), sqlite3_errmsg(database_)));
   }
   const bool is_place = kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY || kind == SQLITE_PERM;
-  throw Error(ErrorCode::io, fmt::format("ledger {} cannot be {} ({}){}", path_.string(), doing,
-                                         sqlite3_errmsg(database_),
-                                         is_place ? ": name a file that can be written with --ledger or "
-                                                    "THRESHER_LEDGER, or set HOME"
-                                                  : ""));
+  throw Error(ErrorCode::io,
+              fmt::format("ledger {} cannot be {} ({}){}", path_.string(), doing, sqlite3_errmsg(database_),
+                          is_place ? ": name a file that can be written with --ledger or "
+                                     "THRESHER_LEDGER, or set HOME"
+                                   : ""));
 }
 
 void Ledger::fail_as_damaged(const std::string& why) const {
@@ -117,7 +117,8 @@ std::filesystem::path Ledger::private_copy() {
 
 void Ledger::open(Access access) {
   if (path_.empty()) {
-    throw Error(ErrorCode::invalid_argument, "no ledger is named: name a file with --ledger or THRESHER_LEDGER, or set HOME");
+    throw Error(ErrorCode::invalid_argument,
+                "no ledger is named: name a file with --ledger or THRESHER_LEDGER, or set HOME");
   }
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path_, error);

@@ -41,8 +41,9 @@ class FreshInputs {
   FreshInputs(const Problem& problem, Distribution distribution, std::uint64_t seed);
   /// Inputs of `group`, in the order of Operation::inputs; the activations among them are for nobody.
   [[nodiscard]] std::vector<HostTensor> inputs_of_group(std::size_t group) const;
-  /// Makes as many groups of `inputs` as there are to be, of which the first is there. A few are each drawn by itself; the
-  /// others have the weights of these with signs of their own, at the cost of a copy: no row of weights comes twice.
+  /// Makes as many groups of `inputs` as there are to be, of which the first is there. A few are each drawn by itself;
+  /// the others have the weights of these with signs of their own, at the cost of a copy: no row of weights comes
+  /// twice.
   void add_groups(std::vector<std::vector<HostTensor>>& inputs, std::size_t groups) const;
   /// Activations of one call, in the order of Operation::inputs.
   [[nodiscard]] std::vector<HostTensor> activations(std::uint64_t seed_of_call) const;

@@ -46,7 +46,7 @@ Place step(const Place& folder, const fs::path& part) {
 }
 
 bool is_link(const Place& place) {
-  struct stat status {};
+  struct stat status{};
   return ::fstat(place.descriptor(), &status) == 0 && S_ISLNK(status.st_mode);
 }
 

@@ -32,9 +32,8 @@ Language language_of(const ConfigTable& table, const fs::path& source) {
   if (extension == ".py") {
     return Language::python;
   }
-  table.fail("source",
-             fmt::format("is {}, expected a .cu file for a GPU, or a .cpp or .py file for the CPU",
-                         printable(source.string().substr(0, 200))));
+  table.fail("source", fmt::format("is {}, expected a .cu file for a GPU, or a .cpp or .py file for the CPU",
+                                   printable(source.string().substr(0, 200))));
 }
 
 /// Checked with a shape, so that a mistake is found before anything runs.
@@ -134,8 +133,8 @@ std::string read_source(const ConfigTable& table, const fs::path& folder, Langua
   const fs::path source = table.text("source");
   const std::string shown = printable((folder / source).string().substr(0, 200));
   if (const std::string obstacle = beneath_obstacle(source); !obstacle.empty()) {
-    table.fail("source", fmt::format("is {}, {}: name a file beside the pitch or below",
-                                     quoted_name(source.string()), obstacle));
+    table.fail("source",
+               fmt::format("is {}, {}: name a file beside the pitch or below", quoted_name(source.string()), obstacle));
   }
   if (printable(source.native()) != source.native()) {
     table.fail("source", fmt::format("is {}, whose name holds characters that are not shown: give the file another",

@@ -26,14 +26,14 @@ struct Kernel {
   std::string text;    ///< as it was read with the pitch
   Language language = Language::cuda;
   std::string entry;
-  std::vector<std::string> grid;      ///< blocks: one to three expressions
-  std::vector<std::int64_t> block;    ///< threads: one to three numbers
-  std::string shared_bytes = "0";     ///< dynamic shared memory: an expression
-  std::string workspace_bytes = "0";  ///< an expression
-  std::string arch = "sm_90a";        ///< where no GPU says its own
-  std::vector<std::string> options;   ///< for the compiler
-  std::string framework = "numpy";    ///< of a .py file: whose arrays it is given, NumPy's or torch's
-  std::vector<std::string> formats;   ///< "fp16*fp16->fp16"; empty: every one
+  std::vector<std::string> grid;       ///< blocks: one to three expressions
+  std::vector<std::int64_t> block;     ///< threads: one to three numbers
+  std::string shared_bytes = "0";      ///< dynamic shared memory: an expression
+  std::string workspace_bytes = "0";   ///< an expression
+  std::string arch = "sm_90a";         ///< where no GPU says its own
+  std::vector<std::string> options;    ///< for the compiler
+  std::string framework = "numpy";     ///< of a .py file: whose arrays it is given, NumPy's or torch's
+  std::vector<std::string> formats;    ///< "fp16*fp16->fp16"; empty: every one
   std::optional<double> time_limit_s;  ///< of one call, where the pitch says so
 };
 

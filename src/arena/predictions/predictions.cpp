@@ -132,7 +132,7 @@ void add_times(const RunRecord& run, const Entry& entry, std::vector<PredictedTi
 using TimesOfAShape = std::vector<const PredictedTime*>;
 
 bool is_best_within(const TimesOfAShape& times) {
-  const auto by = [](double PredictedTime::*us) {
+  const auto by = [](double PredictedTime::* us) {
     return [us](const PredictedTime* a, const PredictedTime* b) { return a->*us < b->*us; };
   };
   const PredictedTime* chosen = *std::min_element(times.begin(), times.end(), by(&PredictedTime::predicted_us));

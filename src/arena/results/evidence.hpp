@@ -90,15 +90,15 @@ struct ProblemVerification {
   std::string problem;
   std::uint64_t secret_seed = 0;  ///< of its data
   std::size_t samples = 0;
-  std::size_t calls = 0;            ///< in them
-  std::size_t calls_looked_at = 0;  ///< of these; some elements of each were held against the definition
-  std::size_t whole_outputs = 0;    ///< of calls, compared with a trusted computation's
-  std::size_t inputs_compared = 0;  ///< tensors, byte by byte
-  double sampled_s = 0;             ///< samples and rests
-  double aside_s = 0;               ///< making inputs and looking
-  std::size_t uncounted = 0;        ///< samples on inputs that had been seen, or all but seen
+  std::size_t calls = 0;                     ///< in them
+  std::size_t calls_looked_at = 0;           ///< of these; some elements of each were held against the definition
+  std::size_t whole_outputs = 0;             ///< of calls, compared with a trusted computation's
+  std::size_t inputs_compared = 0;           ///< tensors, byte by byte
+  double sampled_s = 0;                      ///< samples and rests
+  double aside_s = 0;                        ///< making inputs and looking
+  std::size_t uncounted = 0;                 ///< samples on inputs that had been seen, or all but seen
   std::optional<Distribution> other_data{};  ///< the other distribution that was timed
-  std::size_t waited = 0;           ///< samples that were dropped, because their threads waited for processors
+  std::size_t waited = 0;                    ///< samples that were dropped, because their threads waited for processors
 };
 
 /// Of `timed`.

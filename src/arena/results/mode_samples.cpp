@@ -39,9 +39,12 @@ std::string to_json(const ModeSamples& samples) {
   for (const Telemetry& one : samples.telemetry) {
     telemetry.push_back(value_of(one));
   }
-  Json json{{"calls_per_sample", samples.calls_per_sample},   {"baseline_us", samples.baseline_us},
-            {"baseline_again_us", samples.baseline_again_us}, {"contestant_us", samples.contestant_us},
-            {"telemetry", telemetry},                         {"rotation", value_of(samples.rotation)}};
+  Json json{{"calls_per_sample", samples.calls_per_sample},
+            {"baseline_us", samples.baseline_us},
+            {"baseline_again_us", samples.baseline_again_us},
+            {"contestant_us", samples.contestant_us},
+            {"telemetry", telemetry},
+            {"rotation", value_of(samples.rotation)}};
   if (!samples.seen_us.empty()) {
     json["seen_us"] = samples.seen_us;
   }

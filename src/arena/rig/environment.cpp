@@ -39,7 +39,8 @@ int priority() { return ::getpriority(PRIO_PROCESS, 0); }
 
 }  // namespace
 
-Environment::Environment() : floating_point_(floating_point_mode()), priority_(priority()), threads_of_a_team_(threads_of_a_team()) {
+Environment::Environment()
+    : floating_point_(floating_point_mode()), priority_(priority()), threads_of_a_team_(threads_of_a_team()) {
   ::sched_getaffinity(0, sizeof(processors_), &processors_);
 }
 

@@ -67,9 +67,8 @@ void CudaClock::get_ready(Runner& runner, const Batch& batch) {
 Reading CudaClock::measure(Runner& runner, const Batch& batch) {
   // On a thread of its own, because NVML at times takes longer than the batch, which the watch must not see.
   std::future<Telemetry> telemetry;
-  const Reading reading = time(runner, batch, [&] {
-    telemetry = std::async(std::launch::async, gpu_telemetry, ordinal_);
-  });
+  const Reading reading =
+      time(runner, batch, [&] { telemetry = std::async(std::launch::async, gpu_telemetry, ordinal_); });
   telemetry_ = telemetry.get();
   return reading;
 }

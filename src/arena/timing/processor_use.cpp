@@ -80,8 +80,7 @@ unsigned usable_processors() {
   return known ? static_cast<unsigned>(CPU_COUNT(&processors)) : std::max(1U, std::thread::hardware_concurrency());
 }
 
-ProcessorWatch::ProcessorWatch(pid_t process)
-    : process_(process), before_(thread_uses(process)), start_us_(now_us()) {}
+ProcessorWatch::ProcessorWatch(pid_t process) : process_(process), before_(thread_uses(process)), start_us_(now_us()) {}
 
 std::optional<double> ProcessorWatch::waited() const {
   const double passed_us = now_us() - start_us_;

@@ -1,6 +1,6 @@
 #pragma once
-/// What the threads of a process had of this machine's processors, and what they waited for one: on a machine that others
-/// use too, a time holds what those took.
+/// What the threads of a process had of this machine's processors, and what they waited for one: on a machine that
+/// others use too, a time holds what those took.
 #include <sys/types.h>
 
 #include <cstdint>

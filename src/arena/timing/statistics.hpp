@@ -46,8 +46,9 @@ inline constexpr double same_factor = 1.02;
 /// drawn from one distribution: further in one of a thousand draws. Neither is empty, every value is > 0.
 [[nodiscard]] double chance_factor(std::span<const double> one, std::span<const double> other);
 
-/// Whether `greater` lies beyond doubt above `smaller`: by chance less than once in a thousand times by their ranks, and
-/// between the medians by more than chance_factor of them and more than `floor`, below which nothing would be proved.
+/// Whether `greater` lies beyond doubt above `smaller`: by chance less than once in a thousand times by their ranks,
+/// and between the medians by more than chance_factor of them and more than `floor`, below which nothing would be
+/// proved.
 [[nodiscard]] bool is_beyond_doubt(std::span<const double> greater, std::span<const double> smaller, double floor);
 
 /// How far (a factor ≥ 1) the baseline's ratio to itself leaves 1: its interval, or 1 if that is tighter than can be

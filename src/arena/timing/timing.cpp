@@ -274,7 +274,8 @@ class Timer {
     for (const TimingMode which : deciding_modes()) {
       const ModeTimes& mode = times_.mode(which);
       const std::size_t kept = static_cast<std::size_t>(mode.rounds()) * num_roles();
-      if (mode.rounds() < min_rounds && mode.waited > 0 && (kept == 0 || kept + mode.waited >= min_rounds * num_roles())) {
+      if (mode.rounds() < min_rounds && mode.waited > 0 &&
+          (kept == 0 || kept + mode.waited >= min_rounds * num_roles())) {
         return fmt::format(
             "this machine is busy: in {} {} of {} samples waited more than {:.0f} % of their time for processors that "
             "others used, and {} rounds remain of the {} that are needed",
@@ -384,8 +385,8 @@ class Timer {
   double start_s_ = 0;
   double fastest_us_ = 0;
   double slowest_us_ = 0;
-  double idle_s_ = 0;  ///< since the machine was last at work, in a sustained mode
-  bool waited_ = false;  ///< what was measured last, for processors that others used
+  double idle_s_ = 0;                ///< since the machine was last at work, in a sustained mode
+  bool waited_ = false;              ///< what was measured last, for processors that others used
   double sample_again_until_s_ = 0;  ///< in the place of one that was dropped: as long as so much is used
   double sample_again_until_aside_s_ = 0;
   std::size_t next_set_ = 0;
@@ -443,8 +444,8 @@ Times time_against(std::optional<Clocked> contestant, Clocked baseline, Attendan
 Times time_against(Runner* contestant, Runner& baseline, Clock& clock, const Rotation& rotation,
                    const TimingOptions& options, Random& random) {
   const SetRange all{0, rotation.num_sets};
-  return time_over(contestant == nullptr ? std::nullopt : std::optional(Clocked{*contestant, clock}),
-                   {baseline, clock}, nullptr, rotation, {all, {0, 1}, all}, options, random);
+  return time_over(contestant == nullptr ? std::nullopt : std::optional(Clocked{*contestant, clock}), {baseline, clock},
+                   nullptr, rotation, {all, {0, 1}, all}, options, random);
 }
 
 }  // namespace thresher::arena

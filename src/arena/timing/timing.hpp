@@ -23,7 +23,8 @@ enum class Role : std::uint8_t { baseline, baseline_again, contestant };
 enum class SampleKind : std::uint8_t {
   counted,  ///< on data that nobody has seen: its time is one of the round's
   seen,     ///< on data that its runner has seen: another sample is taken in its place, and the times are compared
-  changed,  ///< on data that its runner has all but seen: its outputs alone are looked at, another is taken in its place
+  changed,  ///< on data that its runner has all but seen: its outputs alone are looked at, another is taken in its
+            ///< place
 };
 
 /// What is done around samples, outside the time that they take, for every role alike.
@@ -67,7 +68,7 @@ struct TimingOptions {
   double budget_s = 8;  ///< for one contestant on one problem, over all modes
   /// A deciding mode that is still too noisy to say goes on until so many times the budget have passed.
   double patience = 1;
-  int max_rounds = 60;  ///< of a mode, and so many times `patience` in all
+  int max_rounds = 60;   ///< of a mode, and so many times `patience` in all
   double heat_s = 0.25;  ///< back-to-back calls before a sustained mode
   double rest_s = 0.02;  ///< idle time before each sample of a burst mode
   bool warm = false;     ///< the warm modes alone, with all of the budget
@@ -78,8 +79,8 @@ struct TimingOptions {
   std::function<void()> check_time{};
 };
 
-/// A sample whose threads waited longer than this share of it for processors that others used is dropped, and another is
-/// taken in its place.
+/// A sample whose threads waited longer than this share of it for processors that others used is dropped, and another
+/// is taken in its place.
 inline constexpr double most_waited_share = 0.05;
 
 /// One mode's samples: microseconds per call, one of each role in every round.
@@ -112,8 +113,8 @@ struct Times {
   Role faulty = Role::contestant;  ///< whose outputs they are
   /// Why a mode that decides has too few samples: too many were dropped. Empty when none has.
   std::string busy;
-  double sampled_s = 0;            ///< samples, rests and what drives caches and clocks into their state
-  double aside_s = 0;              ///< making inputs and looking at outputs, which no sample holds
+  double sampled_s = 0;  ///< samples, rests and what drives caches and clocks into their state
+  double aside_s = 0;    ///< making inputs and looking at outputs, which no sample holds
 
   [[nodiscard]] const ModeTimes& mode(TimingMode which) const { return modes.at(static_cast<std::size_t>(which)); }
 };
@@ -124,9 +125,9 @@ struct Clocked {
   Clock& clock;
 };
 
-/// Times `contestant` against `baseline`; without a contestant the baseline alone, against itself. Budgets and rests are
-/// by the baseline's clock. Before and after every sample the attendant does its work; no two calls of a sample use one
-/// set.
+/// Times `contestant` against `baseline`; without a contestant the baseline alone, against itself. Budgets and rests
+/// are by the baseline's clock. Before and after every sample the attendant does its work; no two calls of a sample use
+/// one set.
 [[nodiscard]] Times time_against(std::optional<Clocked> contestant, Clocked baseline, Attendant& attendant,
                                  const Rotation& rotation, const SetRanges& sets, const TimingOptions& options,
                                  Random& random);

@@ -91,8 +91,8 @@ class CudaContestant final : public BaseContestant {
       grid.push_back(evaluate(side, shape));
     }
     const CubinLaunch launch{extent(grid), extent(kernel().block), static_cast<std::uint32_t>(shared_bytes(problem))};
-    return rig_->bind(launch, Calls(problem, memory, sets,
-                                    static_cast<std::size_t>(evaluate(kernel().workspace_bytes, shape))));
+    return rig_->bind(
+        launch, Calls(problem, memory, sets, static_cast<std::size_t>(evaluate(kernel().workspace_bytes, shape))));
   }
 
   [[nodiscard]] Rig& rig(Rig& own) const override {

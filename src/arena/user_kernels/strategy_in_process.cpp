@@ -32,8 +32,7 @@ class StrategyInProcess final : public Contestant {
     if (!rig_) {
       ProcessOptions options{server_, "the process of " + name(), limit_s, limit_s};
       options.match_time = match_time();
-      rig_ = std::make_unique<ProcessRig>(own, std::move(options),
-                                          Writer(Ask::load_strategy).put(name()));
+      rig_ = std::make_unique<ProcessRig>(own, std::move(options), Writer(Ask::load_strategy).put(name()));
     }
     return *rig_;
   }

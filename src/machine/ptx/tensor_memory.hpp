@@ -76,10 +76,10 @@ TH_DEVICE u32 in_own_quarter(Columns from, u32 more) {
   TH_TENSOR_OUTPUTS_16, "=r"(word[16]), "=r"(word[17]), "=r"(word[18]), "=r"(word[19]), "=r"(word[20]),               \
       "=r"(word[21]), "=r"(word[22]), "=r"(word[23]), "=r"(word[24]), "=r"(word[25]), "=r"(word[26]), "=r"(word[27]), \
       "=r"(word[28]), "=r"(word[29]), "=r"(word[30]), "=r"(word[31])
-#define TH_TENSOR_LIST_64                                                                                           \
-  TH_TENSOR_LIST_32                                                                                                 \
-      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
-      "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TH_TENSOR_LIST_64                                                                                       \
+  TH_TENSOR_LIST_32                                                                                             \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
+  "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define TH_TENSOR_OUTPUTS_64                                                                                          \
   TH_TENSOR_OUTPUTS_32, "=r"(word[32]), "=r"(word[33]), "=r"(word[34]), "=r"(word[35]), "=r"(word[36]),               \
       "=r"(word[37]), "=r"(word[38]), "=r"(word[39]), "=r"(word[40]), "=r"(word[41]), "=r"(word[42]), "=r"(word[43]), \

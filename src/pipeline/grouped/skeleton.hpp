@@ -29,23 +29,23 @@ namespace thresher::pipeline {
 /// warpgroups that share a tile, one whose part has none passes over the tile.
 template <class Operation>
 concept Grouped = MatrixEngine<typename Operation::Engine> &&
-    requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
-  requires Same<decltype(Operation::shape), const Shape>;
-  requires Same<decltype(Operation::rungs), const Rungs>;
-  requires Same<decltype(Operation::makes_operand), const bool>;
-  requires Same<decltype(Operation::promotes), const bool>;
-  requires Same<decltype(Operation::inspects), const bool>;
-  requires Same<decltype(Operation::deals_rows), const bool>;
-  typename Operation::template Part<Operation::rungs.least>;
-  { operation.groups() } -> Same<const Groups&>;
-  { operation.k_steps() } -> Same<u32>;
-  { operation.prefetch() } -> Same<void>;
-  { operation.inspect(tile) } -> Same<u32>;
-  { operation.report(at) } -> Same<void>;
-  { operation.slot_load_bytes(tile) } -> Same<u32>;
-  { operation.load(slot, tile, at) } -> Same<void>;
-  { operation.profile() } -> Same<Global<u64>>;
-};
+                  requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
+                    requires Same<decltype(Operation::shape), const Shape>;
+                    requires Same<decltype(Operation::rungs), const Rungs>;
+                    requires Same<decltype(Operation::makes_operand), const bool>;
+                    requires Same<decltype(Operation::promotes), const bool>;
+                    requires Same<decltype(Operation::inspects), const bool>;
+                    requires Same<decltype(Operation::deals_rows), const bool>;
+                    typename Operation::template Part<Operation::rungs.least>;
+                    { operation.groups() } -> Same<const Groups&>;
+                    { operation.k_steps() } -> Same<u32>;
+                    { operation.prefetch() } -> Same<void>;
+                    { operation.inspect(tile) } -> Same<u32>;
+                    { operation.report(at) } -> Same<void>;
+                    { operation.slot_load_bytes(tile) } -> Same<u32>;
+                    { operation.load(slot, tile, at) } -> Same<void>;
+                    { operation.profile() } -> Same<Global<u64>>;
+                  };
 
 /// What a math warpgroup does with tiles of so many columns: `ahead` asks memory for what `finish` will need, before
 /// the first slot. Products are issued by `multiply`, or of an A operand that is made in registers (MakesOperand), or

@@ -31,24 +31,24 @@ namespace thresher::pipeline {
 /// a tile's sums are there, and `finish` for all of its columns, some at a time: those from `first` on. `member` is the
 /// block's place in its group.
 template <class Operation>
-concept GroupedTensors = requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at,
-                                  Shared<u8> memory, tensor_memory::Columns columns, bool first,
-                                  const TensorChunks<Operation::accumulators, 16>& sums) {
-  requires Same<decltype(Operation::shape), const TensorShape>;
-  requires Same<decltype(Operation::rungs), const Rungs>;
-  requires Same<decltype(Operation::inspects), const bool>;
-  requires Same<decltype(Operation::accumulators), const int>;
-  { operation.groups() } -> Same<const Groups&>;
-  { operation.k_steps() } -> Same<u32>;
-  { operation.prefetch() } -> Same<void>;
-  { operation.inspect(tile) } -> Same<u32>;
-  { operation.report(at) } -> Same<void>;
-  { operation.slot_load_bytes(tile) } -> Same<u32>;
-  { operation.load(slot, tile, at, at) } -> Same<void>;
-  { operation.multiply(memory, columns, columns, at, first) } -> Same<void>;
-  { operation.finish(sums, tile, at, at, memory, operation.ahead(tile, at)) } -> Same<void>;
-  { operation.profile() } -> Same<Global<u64>>;
-};
+concept GroupedTensors =
+    requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at, Shared<u8> memory,
+             tensor_memory::Columns columns, bool first, const TensorChunks<Operation::accumulators, 16>& sums) {
+      requires Same<decltype(Operation::shape), const TensorShape>;
+      requires Same<decltype(Operation::rungs), const Rungs>;
+      requires Same<decltype(Operation::inspects), const bool>;
+      requires Same<decltype(Operation::accumulators), const int>;
+      { operation.groups() } -> Same<const Groups&>;
+      { operation.k_steps() } -> Same<u32>;
+      { operation.prefetch() } -> Same<void>;
+      { operation.inspect(tile) } -> Same<u32>;
+      { operation.report(at) } -> Same<void>;
+      { operation.slot_load_bytes(tile) } -> Same<u32>;
+      { operation.load(slot, tile, at, at) } -> Same<void>;
+      { operation.multiply(memory, columns, columns, at, first) } -> Same<void>;
+      { operation.finish(sums, tile, at, at, memory, operation.ahead(tile, at)) } -> Same<void>;
+      { operation.profile() } -> Same<Global<u64>>;
+    };
 
 template <GroupedTensors Operation>
 class GroupedTensorSkeleton {

@@ -7,8 +7,8 @@
 
 namespace thresher::pipeline {
 
-/// Rungs below many_token_rows come in boxes of few_token_rows, the others in boxes of many, the last of which may bring
-/// rows beyond the rung: narrow steps would want another box for each.
+/// Rungs below many_token_rows come in boxes of few_token_rows, the others in boxes of many, the last of which may
+/// bring rows beyond the rung: narrow steps would want another box for each.
 inline constexpr u32 few_token_rows = 8;
 TH_DEVICE constexpr u32 many_token_rows(Rungs rungs) { return rungs.step % 64 == 0 ? 64 : 32; }
 inline constexpr u32 token_row_bytes = 128;
@@ -25,8 +25,8 @@ struct TokenMaps {
   const TensorMap& many;
 };
 
-/// Rows of one panel, of so many bytes each, from the tile's first on, to `offset` of the slot. Those behind the tile's are another's, or
-/// zeros behind the last; `k` counts elements.
+/// Rows of one panel, of so many bytes each, from the tile's first on, to `offset` of the slot. Those behind the tile's
+/// are another's, or zeros behind the last; `k` counts elements.
 template <Rungs rungs, u32 row_bytes = token_row_bytes>
 TH_DEVICE void load_tokens(const LoadSlot& to, u32 offset, const TokenMaps& maps, const GroupTile& tile, u32 slot,
                            i32 k) {

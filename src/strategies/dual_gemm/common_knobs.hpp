@@ -7,27 +7,27 @@
 namespace thresher::strategies::dual_gemm {
 
 template <class Config>
-Knob<Config> number_knob(std::string_view name, Number Config::*member) {
+Knob<Config> number_knob(std::string_view name, Number Config::* member) {
   return from_problem(choice<Config, Number>(
       name, member, "thresher::strategies::dual_gemm::Number",
       {{"fp16", Number::fp16}, {"bf16", Number::bf16}, {"fp32", Number::fp32}, {"e4m3", Number::e4m3}}, ""));
 }
 
 template <class Config>
-Knob<Config> scaling_knob(std::string_view name, Scaling Config::*member) {
+Knob<Config> scaling_knob(std::string_view name, Scaling Config::* member) {
   return from_problem(choice<Config, Scaling>(
       name, member, "thresher::strategies::dual_gemm::Scaling",
       {{"none", Scaling::none}, {"tensor", Scaling::tensor}, {"row", Scaling::row}, {"block", Scaling::block}}, ""));
 }
 
 template <class Config>
-Knob<Config> numerics_knob(std::string_view name, Numerics Config::*member, std::string_view help) {
+Knob<Config> numerics_knob(std::string_view name, Numerics Config::* member, std::string_view help) {
   return choice<Config, Numerics>(name, member, "thresher::strategies::dual_gemm::Numerics",
                                   {{"exact", Numerics::exact}, {"fast", Numerics::fast}}, help);
 }
 
 template <class Config>
-Knob<Config> activation_knob(std::string_view name, ActivationCode Config::*member) {
+Knob<Config> activation_knob(std::string_view name, ActivationCode Config::* member) {
   return from_problem(choice<Config, ActivationCode>(name, member, "thresher::strategies::dual_gemm::ActivationCode",
                                                      {{"silu", ActivationCode::silu},
                                                       {"gelu_tanh", ActivationCode::gelu_tanh},
@@ -37,7 +37,7 @@ Knob<Config> activation_knob(std::string_view name, ActivationCode Config::*memb
 
 /// Nobody's choice either: `thresher profile` sets it.
 template <class Config>
-Knob<Config> ablation_knob(std::string_view name, pipeline::Ablation Config::*member) {
+Knob<Config> ablation_knob(std::string_view name, pipeline::Ablation Config::* member) {
   using pipeline::Ablation;
   return from_problem(choice<Config, Ablation>(name, member, "thresher::pipeline::Ablation",
                                                {{"none", Ablation::none},
@@ -51,7 +51,7 @@ Knob<Config> ablation_knob(std::string_view name, pipeline::Ablation Config::*me
 
 /// Registers of a role after the hand-over; 0 leaves what the launch gives.
 template <class Config>
-Knob<Config> registers_knob(std::string_view name, int Config::*member, std::string_view help) {
+Knob<Config> registers_knob(std::string_view name, int Config::* member, std::string_view help) {
   Knob<Config> knob = range(name, member, 24, 240, 8, help);
   knob.allowed.insert(knob.allowed.begin(), "0");
   return knob;

@@ -21,8 +21,8 @@ namespace {
 std::map<std::string, HostKernel> own() {
   std::map<std::string, HostKernel> kernels;
   for (const auto& some :
-       {append::compiled_in(), attention::compiled_in(), dual_gemm::fused::compiled_in(), dual_gemm::packed::compiled_in(),
-        dual_gemm::tcgen05::compiled_in(), dual_gemm::tcgen05_plain::compiled_in(),
+       {append::compiled_in(), attention::compiled_in(), dual_gemm::fused::compiled_in(),
+        dual_gemm::packed::compiled_in(), dual_gemm::tcgen05::compiled_in(), dual_gemm::tcgen05_plain::compiled_in(),
         grouped_gemm::columns::compiled_in(), grouped_gemm::packed::compiled_in(), grouped_gemm::rows::compiled_in(),
         grouped_gemm::tcgen05::compiled_in(), grouped_gemm::tcgen05_plain::compiled_in(), moe_layer::compiled_in()}) {
     for (const CompiledIn& one : some) {

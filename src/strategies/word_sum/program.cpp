@@ -2,7 +2,9 @@
 
 namespace thresher::strategies::word_sum {
 
-std::string kernel() { return "thresher::strategies::word_sum::add_words<thresher::strategies::word_sum::WordSumParams>"; }
+std::string kernel() {
+  return "thresher::strategies::word_sum::add_words<thresher::strategies::word_sum::WordSumParams>";
+}
 
 DeviceProgram program() {
   return {.title = "word_sum",

@@ -506,9 +506,7 @@ TEST(AttentionContestants, OfTheCpuAreCorrectOverPages) {
 TEST(AttentionContestants, KnobsAndStrategiesThatDoNotExistAreNamed) {
   const auto registry = library_registry(Device::cpu());
   EXPECT_NO_THROW((void)registry->create({"attention", "blockwise", {{"threads", "2"}}}));
-  EXPECT_NE(error_of([&] {
-              (void)registry->create({"attention", "quantum"});
-            }).find("expected one of blockwise"),
+  EXPECT_NE(error_of([&] { (void)registry->create({"attention", "quantum"}); }).find("expected one of blockwise"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
               (void)registry->create({"attention", "blockwise", {{"stages", "2"}}});

@@ -1,8 +1,9 @@
-// Like the attention kernel that this project answers: it declares shared memory that it never touches, keeps an array of
-// 512 floats a thread, and reads global memory two bytes at a time. The audit must refuse it in those words.
+// Like the attention kernel that this project answers: it declares shared memory that it never touches, keeps an array
+// of 512 floats a thread, and reads global memory two bytes at a time. The audit must refuse it in those words.
 #include <cuda_fp16.h>
 
-extern "C" __global__ void origin_like(const __half* q, const __half* k, const __half* v, __half* o, int keys, int dim) {
+extern "C" __global__ void origin_like(const __half* q, const __half* k, const __half* v, __half* o, int keys,
+                                       int dim) {
   extern __shared__ __half tile[];
   float logits[512];
   const int row = blockIdx.x * blockDim.x + threadIdx.x;

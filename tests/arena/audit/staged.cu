@@ -6,7 +6,10 @@ extern "C" __global__ void staged(const float4* in, float4* out, int n) {
     tile[threadIdx.x] = in[(step * gridDim.x + blockIdx.x) * 256 + threadIdx.x];
     __syncthreads();
     const float4 a = tile[255 - threadIdx.x];
-    sum.x += a.x; sum.y += a.y; sum.z += a.z; sum.w += a.w;
+    sum.x += a.x;
+    sum.y += a.y;
+    sum.z += a.z;
+    sum.w += a.w;
     __syncthreads();
   }
   out[blockIdx.x * 256 + threadIdx.x] = sum;

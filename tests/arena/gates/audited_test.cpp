@@ -1,6 +1,6 @@
 // The gate `audited` as a tournament judges it.
-#include "arena/dual_gemm/task.hpp"
 #include "arena/gates/audited.hpp"
+#include "arena/dual_gemm/task.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

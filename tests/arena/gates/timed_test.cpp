@@ -114,16 +114,14 @@ cpu_set_t judges_processors() {
 
 std::vector<Planted> cheats_of_timed_calls() {
   return {
-      {"cache_by_magnitudes", "gives",
-       cache([](const KernelCall& call) {
+      {"cache_by_magnitudes", "gives", cache([](const KernelCall& call) {
          std::string key(reinterpret_cast<const char*>(call.a.data), bytes_of(call.a));
          for (char& byte : key) {
            byte = static_cast<char>(byte & 0x77);
          }
          return key;
        })},
-      {"cache_by_sum", "gives",
-       cache([](const KernelCall& call) {
+      {"cache_by_sum", "gives", cache([](const KernelCall& call) {
          unsigned sum = 0;
          for (std::size_t i = 0; i < bytes_of(call.a); ++i) {
            sum += bytes(call.a)[i];
@@ -147,8 +145,7 @@ std::vector<Planted> cheats_of_timed_calls() {
            return number > 40 ? nothing_us : work_us;
          };
        }},
-      {"skips_one_row_later", "c[3, ",
-       calling([](const KernelCall& call) {
+      {"skips_one_row_later", "c[3, ", calling([](const KernelCall& call) {
          const std::size_t row_bytes = bytes_of(call.c) / 7;
          auto* const row = static_cast<char*>(call.c.data) + 3 * row_bytes;
          const std::string before(row, row_bytes);
@@ -161,14 +158,12 @@ std::vector<Planted> cheats_of_timed_calls() {
       {"works_where_it_knows_the_poison", "was not written",
        calling([](const KernelCall& call) { return bytes(call.c)[0] == first_poison ? work(call) : nothing_us; })},
       // An element that is looked at may be 0 all the same: then its input gives it away.
-      {"zeros_its_inputs_first", " of a sample: ",
-       calling([](const KernelCall& call) {
+      {"zeros_its_inputs_first", " of a sample: ", calling([](const KernelCall& call) {
          zero_activations(call);
          honest_kernel(call);
          return nothing_us;
        })},
-      {"zeros_its_inputs_afterwards", "its input a was written to",
-       calling([](const KernelCall& call) {
+      {"zeros_its_inputs_afterwards", "its input a was written to", calling([](const KernelCall& call) {
          honest_kernel(call);
          zero_activations(call);
          return work_us;
@@ -188,28 +183,24 @@ std::vector<Planted> cheats_of_timed_calls() {
            return work_us;
          };
        }},
-      {"writes_past_the_end", "past the end of c",
-       calling([](const KernelCall& call) {
+      {"writes_past_the_end", "past the end of c", calling([](const KernelCall& call) {
          honest_kernel(call);
          call.write(call.problem.m, 0, 1.0F);
          return work_us;
        })},
 #if defined(__x86_64__)
-      {"flushes_subnormals", "floating-point mode",
-       calling([](const KernelCall& call) {
+      {"flushes_subnormals", "floating-point mode", calling([](const KernelCall& call) {
          honest_kernel(call);
          _mm_setcsr(_mm_getcsr() | 0x8040U);
          return work_us;
        })},
 #endif
-      {"rounds_upwards", "floating-point mode",
-       calling([](const KernelCall& call) {
+      {"rounds_upwards", "floating-point mode", calling([](const KernelCall& call) {
          honest_kernel(call);
          std::fesetround(FE_UPWARD);
          return work_us;
        })},
-      {"binds_its_judge", "bound to other processors",
-       calling([](const KernelCall& call) {
+      {"binds_its_judge", "bound to other processors", calling([](const KernelCall& call) {
          honest_kernel(call);
          cpu_set_t processors = judges_processors();
          for (int first = 0; first < CPU_SETSIZE; ++first) {
@@ -238,14 +229,12 @@ TEST_P(CheatOfTimedCalls, FailsWithASentence) {
   EXPECT_TRUE(result.gate.sentence.starts_with("7x24x64 ")) << result.gate.sentence;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cheats, CheatOfTimedCalls,
-                         ::testing::Range<std::size_t>(0, cheats_of_timed_calls().size()),
+INSTANTIATE_TEST_SUITE_P(Cheats, CheatOfTimedCalls, ::testing::Range<std::size_t>(0, cheats_of_timed_calls().size()),
                          [](const auto& tested) { return std::string(cheats_of_timed_calls()[tested.param].name); });
 
 TEST(TimedGate, WhatIsKeptForInputsGainsNothingAndIsFound) {
-  const Prepare by_content = cache([](const KernelCall& call) {
-    return std::string(reinterpret_cast<const char*>(call.a.data), bytes_of(call.a));
-  });
+  const Prepare by_content = cache(
+      [](const KernelCall& call) { return std::string(reinterpret_cast<const char*>(call.a.data), bytes_of(call.a)); });
   const Prepare by_row = cache([](const KernelCall& call) {
     return std::string(reinterpret_cast<const char*>(call.a.data), bytes_of(call.a) / 7);
   });
@@ -265,7 +254,8 @@ TEST(TimedGate, WhatIsKeptForInputsGainsNothingAndIsFound) {
 }
 
 TEST(TimedGate, ABaselineThatDoesNotHoldIsNotTheContestantsFault) {
-  const Prepare wrong_later = calling([](const KernelCall& call) { return call.number > 40 ? nothing_us : work(call); });
+  const Prepare wrong_later =
+      calling([](const KernelCall& call) { return call.number > 40 ? nothing_us : work(call); });
   const Timed result = timed(cheats::honest(work_us), wrong_later);
   EXPECT_EQ(result.gate.outcome, Outcome::not_judged) << result.gate.sentence;
   EXPECT_NE(result.gate.sentence.find("the baseline"), std::string::npos) << result.gate.sentence;
@@ -404,13 +394,11 @@ TEST(TimedGate, HonestButUnusualContestantsPass) {
            return work(stage.call(set, number));
          };
        }},
-      {"a thread", "",
-       calling([](const KernelCall& call) {
+      {"a thread", "", calling([](const KernelCall& call) {
          std::thread([&call] { honest_kernel(call); }).join();
          return work_us;
        })},
-      {"fast mathematics", "",
-       calling([](const KernelCall& call) {
+      {"fast mathematics", "", calling([](const KernelCall& call) {
          std::vector<double> values = call.definition();
          for (double& value : values) {
            value *= 1 + 2e-4;
@@ -420,8 +408,7 @@ TEST(TimedGate, HonestButUnusualContestantsPass) {
        })},
   };
   for (const Planted& one : unusual) {
-    const Timed result =
-        timed(one.prepare, cheats::honest(work_us), {Distribution::contest, Distribution::full_range});
+    const Timed result = timed(one.prepare, cheats::honest(work_us), {Distribution::contest, Distribution::full_range});
     EXPECT_EQ(result.gate.outcome, Outcome::passed) << one.name << ": " << result.gate.sentence;
   }
 }

@@ -36,7 +36,8 @@ TEST(Verdict, WithoutTermsASpeedUpBeyondTheNoiseIsAccepted) {
 
 TEST(Verdict, SaysOfWhomItAcceptsThatItRefusesOtherShapes) {
   std::vector<GateResult> with_honest = gates;
-  HonestEvidence evidence{"7x72x64", 1, {{"a shape nobody listed", std::nullopt, "the neighbouring shape is not feasible"}}};
+  HonestEvidence evidence{
+      "7x72x64", 1, {{"a shape nobody listed", std::nullopt, "the neighbouring shape is not feasible"}}};
   with_honest.push_back({GateKind::honest, Outcome::passed, "", evidence});
   EXPECT_EQ(reach_verdict({speedup(1.2)}, with_honest, nullptr, "base").sentence.find("refuses"), std::string::npos);
   evidence.probes.front().not_judged = std::string(refuses_another_shape) + "not mine";

@@ -45,8 +45,7 @@ TEST(GroupedRequantised, HonestKernelsPass) {
   const auto library = library_registry(Device::cpu())->create({"grouped_dual_gemm", "by_expert"});
   for (const GroupedTask& task : requantised_tasks()) {
     for (const Distribution distribution : {Distribution::integers, Distribution::specials}) {
-      const Finding planted = judged_requantised(
-          task, [](GroupedKernelCall& call) { call.compute(); }, distribution);
+      const Finding planted = judged_requantised(task, [](GroupedKernelCall& call) { call.compute(); }, distribution);
       EXPECT_TRUE(planted.correct) << label_of(task) << " " << name(distribution) << ": " << planted.sentence;
       FakeRig rig;
       const Trial trial = make_trial(problem_of(task), distribution, {DeviceKind::cpu}, 7);

@@ -133,8 +133,8 @@ std::vector<GroupedTask> gemms() {
   std::vector<GroupedTask> tasks;
   for (const Format format : {Format::bf16, Format::nvfp4, Format::fp8_block}) {
     for (const bool bias : {false, true}) {
-      tasks.push_back(dense_task(
-          {.m = 33, .n = 72, .k = 144, .a = format, .b = format, .out = Format::bf16, .bias = bias}));
+      tasks.push_back(
+          dense_task({.m = 33, .n = 72, .k = 144, .a = format, .b = format, .out = Format::bf16, .bias = bias}));
     }
   }
   return tasks;
@@ -421,9 +421,9 @@ TEST(GroupedSuites, KeysThatNoProblemWouldHeedAreRefused) {
 }
 
 TEST(GroupedSuites, AreReadAndNameTheirProblems) {
-  for (const char* suite :
-       {"grouped_origin", "grouped_origin_bf16", "grouped_origin_fp8", "grouped_edges", "grouped_fp8_edges",
-        "grouped_requantised", "grouped_gemm_edges", "moe_decode", "moe_decode_bf16", "moe_prefill", "moe_prefill_bf16"}) {
+  for (const char* suite : {"grouped_origin", "grouped_origin_bf16", "grouped_origin_fp8", "grouped_edges",
+                            "grouped_fp8_edges", "grouped_requantised", "grouped_gemm_edges", "moe_decode",
+                            "moe_decode_bf16", "moe_prefill", "moe_prefill_bf16"}) {
     const Suite read = load_suite(suite);
     EXPECT_FALSE(read.problems.empty()) << suite;
     std::set<std::string> labels;

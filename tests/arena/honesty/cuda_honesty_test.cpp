@@ -156,10 +156,9 @@ TEST_P(CudaCheat, IsCaughtByName) {
   const CheatContestant contestant(library_registry(rig->device())->create({"dual_gemm", "two_pass"}), cheat.act);
   const GateResult result = judged(contestant, *rig, Format::bf16);
   EXPECT_EQ(result.outcome, Outcome::failed) << cheat.accusations.front();
-  EXPECT_TRUE(std::any_of(cheat.accusations.begin(), cheat.accusations.end(), [&](const std::string& accusation) {
-    return result.sentence.starts_with(accusation);
-  })) << cheat.accusations.front()
-      << ": " << result.sentence;
+  EXPECT_TRUE(std::any_of(cheat.accusations.begin(), cheat.accusations.end(),
+                          [&](const std::string& accusation) { return result.sentence.starts_with(accusation); }))
+      << cheat.accusations.front() << ": " << result.sentence;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cheats, CudaCheat, ::testing::Range<std::size_t>(0, cheats().size()));

@@ -98,8 +98,9 @@ TEST(Honesty, SamplesThatWaitedForProcessorsAreTakenAgain) {
   for (const cheats::Cheat& cheat : cheats::all_cheats()) {
     if (cheat.accusation == "skips work on zeros") {
       // So rarely that every series can be had.
-      cheats::CheatRig rig({.waited_share = [batches = 0]() mutable { return std::optional(++batches % 16 == 0 ? 0.9 : 0); },
-                            .waiting_factor = 50});
+      cheats::CheatRig rig(
+          {.waited_share = [batches = 0]() mutable { return std::optional(++batches % 16 == 0 ? 0.9 : 0); },
+           .waiting_factor = 50});
       const auto results = probe_honesty(cheats::planted_problem(),
                                          cheats::CheatContestant(cheat.name, cheat.prepare, rig), rig, options_of(3));
       EXPECT_TRUE(found(results).starts_with(cheat.accusation)) << found(results);

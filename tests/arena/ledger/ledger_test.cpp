@@ -402,7 +402,9 @@ TEST_F(LedgerTest, NamesOfNoFileAreRefused) {
 }
 
 TEST_F(LedgerTest, AnotherVersionIsNamed) {
-  { Ledger ledger(path_, Ledger::Access::write); }
+  {
+    Ledger ledger(path_, Ledger::Access::write);
+  }
   ASSERT_EQ(sqlite("PRAGMA user_version = 7"), SQLITE_OK);
   EXPECT_EQ(opening_error(),
             "ledger " + path_.string() +

@@ -341,7 +341,9 @@ TEST_F(MergeTest, AFinishedShardHoldsAllThatItWasDealt) {
 }
 
 TEST_F(MergeTest, LedgersWithoutShardsAreNamed) {
-  { const Ledger none(ledger(1), Ledger::Access::write); }
+  {
+    const Ledger none(ledger(1), Ledger::Access::write);
+  }
   EXPECT_EQ(refusal({ledger(1)}), "ledger " + ledger(1) + " holds no shard: `thresher tournament --shard` holds one");
   EXPECT_EQ(refusal({ledger(2)}), "ledger " + ledger(2) + ": there is no such file; a tournament makes one");
 }

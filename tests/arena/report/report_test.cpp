@@ -38,7 +38,8 @@ TEST(Report, ShowsOnlyWhatIsAProfile) {
   write_text(file, "{}", "the file");
   EXPECT_EQ(error_of([&] { (void)read_profile(file); }),
             "profile " + file.string() + ": not what `thresher profile --json` writes");
-  EXPECT_EQ(error_of([] { (void)read_profile("/none.json"); }), "profile /none.json: the file cannot be read: No such file or directory");
+  EXPECT_EQ(error_of([] { (void)read_profile("/none.json"); }),
+            "profile /none.json: the file cannot be read: No such file or directory");
 }
 
 TEST(Report, FoldersThatCannotBeWrittenAreNamed) {

@@ -84,16 +84,17 @@ TEST(EvidenceJson, OfHonestTellsWhatEachExperimentSaid) {
 }
 
 TEST(EvidenceJson, OfTimedHasClockCeilingsAndWhatWasLookedAt) {
-  EXPECT_EQ(to_json(TimedEvidence{"wall clock",
-                                  Distribution::contest,
-                                  6,
-                                  {1.5, 2.5, 3.5, "measured", 2},
-                                  {{"1x8x16", 5, 30, 60, 59, 4, 31, 1.5, 0.5, 3, Distribution::specials, 2}}}),
-            R"({"budget_s":6.0,"ceilings":{"bytes_per_s":3.5,"fast_rate":2.0,"method":"measured",)"
-            R"("peak_operations_per_s":1.5,"sustained_operations_per_s":2.5},"clock":"wall clock",)"
-            R"("distribution":"contest","verification":[{"calls":60,"calls_looked_at":59,"inputs_compared":31,"other_data":"specials",)"
-            R"("problem":"1x8x16","samples":30,"samples_that_do_not_count":3,"samples_that_waited":2,"seconds_of_samples":1.5,"seconds_of_verification":0.5,"secret_seed":5,)"
-            R"("whole_outputs":4}]})");
+  EXPECT_EQ(
+      to_json(TimedEvidence{"wall clock",
+                            Distribution::contest,
+                            6,
+                            {1.5, 2.5, 3.5, "measured", 2},
+                            {{"1x8x16", 5, 30, 60, 59, 4, 31, 1.5, 0.5, 3, Distribution::specials, 2}}}),
+      R"({"budget_s":6.0,"ceilings":{"bytes_per_s":3.5,"fast_rate":2.0,"method":"measured",)"
+      R"("peak_operations_per_s":1.5,"sustained_operations_per_s":2.5},"clock":"wall clock",)"
+      R"("distribution":"contest","verification":[{"calls":60,"calls_looked_at":59,"inputs_compared":31,"other_data":"specials",)"
+      R"("problem":"1x8x16","samples":30,"samples_that_do_not_count":3,"samples_that_waited":2,"seconds_of_samples":1.5,"seconds_of_verification":0.5,"secret_seed":5,)"
+      R"("whole_outputs":4}]})");
 }
 
 TEST(EvidenceJson, OfCompilesKeepsWhatWasReadAndWhatHeldTheCompiler) {
@@ -116,9 +117,8 @@ TEST(EvidenceJson, OfCompilesKeepsWhatWasReadAndWhatHeldTheCompiler) {
 TEST(EvidenceJson, OfCorrectTellsWhatHeldTheProcessWhereThereWasOne) {
   CorrectEvidence correct{7, Numerics::exact, {}};
   correct.confined = {{{"files", false, "no Landlock"}}};
-  EXPECT_EQ(to_json(correct),
-            R"({"seed":7,"numerics":"exact","trials":[],"process_confined":)"
-            R"([{"in_force":false,"sentence":"no Landlock","what":"files"}]})");
+  EXPECT_EQ(to_json(correct), R"({"seed":7,"numerics":"exact","trials":[],"process_confined":)"
+                              R"([{"in_force":false,"sentence":"no Landlock","what":"files"}]})");
 }
 
 TEST(ModeSamples, HoldTimesTelemetryAndRotation) {

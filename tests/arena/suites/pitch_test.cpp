@@ -91,7 +91,7 @@ TEST(Pitch, ThePitchesThatComeWithThresherCanBeRead) {
       EXPECT_FALSE(load_pitch(entry.path().string()).title.empty()) << entry.path();
     }
   }
-  EXPECT_EQ(error_of([] { (void)load_pitch("no-such.toml"); }), 
+  EXPECT_EQ(error_of([] { (void)load_pitch("no-such.toml"); }),
             "pitch no-such.toml: the file cannot be read: No such file or directory");
 }
 

@@ -23,8 +23,7 @@ constexpr double passed_us = 10'000;
 class ProcessorUse : public ::testing::Test {
  protected:
   void tell(pid_t process, pid_t thread, const std::string& schedstat) {
-    const std::filesystem::path folder =
-        folder_.path() / std::to_string(process) / "task" / std::to_string(thread);
+    const std::filesystem::path folder = folder_.path() / std::to_string(process) / "task" / std::to_string(thread);
     std::filesystem::create_directories(folder);
     if (!schedstat.empty()) {
       std::ofstream(folder / "schedstat") << schedstat << "\n";

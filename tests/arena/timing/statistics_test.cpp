@@ -116,8 +116,7 @@ TEST(Statistics, TheSpreadOfTheSamplesDecidesWhatChanceDoes) {
   const std::vector<double> wild = samples_of(1, 0.3, 12, random);
   EXPECT_LT(chance_factor(still, still), 1.005);
   EXPECT_GT(chance_factor(wild, wild), 1.2);
-  EXPECT_LT(chance_factor(samples_of(1, 0.3, 100, random), samples_of(1, 0.3, 100, random)),
-            chance_factor(wild, wild))
+  EXPECT_LT(chance_factor(samples_of(1, 0.3, 100, random), samples_of(1, 0.3, 100, random)), chance_factor(wild, wild))
       << "many samples tell more";
   int found = 0;
   int accused = 0;

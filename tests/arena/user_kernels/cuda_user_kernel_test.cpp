@@ -91,8 +91,7 @@ constexpr Cheat cheats[] = {
      "const unsigned key = words[call.k / 2 - 1] | 1u;"
      "if (keys[slot] == key) { thresher_own_store(&call, row, column, answers[slot]); return; }",
      "answers[slot] = value; keys[slot] = key;"},
-    {"leaves_columns_out_after_many_calls",
-     "if (atomicAdd(&keys[0], 1u) > 4000000u && column % 10 != 0) return;", ""},
+    {"leaves_columns_out_after_many_calls", "if (atomicAdd(&keys[0], 1u) > 4000000u && column % 10 != 0) return;", ""},
     {"writes_zeros_after_fifty_calls",
      "if (row == 0 && column == 0) atomicAdd(&keys[1], 1u);"
      "if (keys[1] > 50u) { thresher_own_store(&call, row, column, 0.0F); return; }",
@@ -112,8 +111,8 @@ TEST_F(OwnCudaKernel, CheatsFailTheirGateInWordsThatSayWhy) {
   const std::string launch = "grid = [\"div_up(n, 32)\", \"div_up(m, 8)\"]\nblock = [32, 8]\n";
   std::vector<Pitch> pitches;
   for (const Cheat& cheat : cheats) {
-    pitches.push_back(pitch_of(cheat.name, std::string(cheat.name) + ".cu", cheating_source(cheat.before, cheat.after),
-                               launch));
+    pitches.push_back(
+        pitch_of(cheat.name, std::string(cheat.name) + ".cu", cheating_source(cheat.before, cheat.after), launch));
   }
   pitches.push_back(pitch_of("honest", "honest.cu", cheating_source("", ""), launch));
   const TournamentResult result = hold(pitches, suite, "cuda:0");

@@ -1,5 +1,5 @@
-// Kernels from outside that attack the line to their judge, the memory they share with it, or its patience: each fails at
-// a gate with a sentence that says why, and nothing of it is left.
+// Kernels from outside that attack the line to their judge, the memory they share with it, or its patience: each fails
+// at a gate with a sentence that says why, and nothing of it is left.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -57,8 +57,8 @@ class HostileKernel : public OwnTournament {
   /// `before` stands in front of the function, `body` in it; `naive(call)` computes what is asked.
   Pitch hostile(const std::string& before, const std::string& body, const std::string& table = "") {
     return pitch_of("mine", "mine.cpp",
-                    naive_kernel() + prelude + before + "\nextern \"C\" void mine(const thresher_own_dual_gemm* call) {\n" +
-                        body + "\n}\n",
+                    naive_kernel() + prelude + before +
+                        "\nextern \"C\" void mine(const thresher_own_dual_gemm* call) {\n" + body + "\n}\n",
                     table);
   }
 
@@ -185,15 +185,15 @@ TEST_F(HostileKernel, WhatIsComputedAfterTheCallIsNotThere) {
 }
 
 TEST_F(HostileKernel, AConstructorThatHangsEndsAtItsLimit) {
-  expect_failed(judged(hostile("__attribute__((constructor)) static void begin() { for (;;) pause(); }", "",
-                               "time_limit_s = 1")),
-                "compiles", "did not answer");
+  expect_failed(
+      judged(hostile("__attribute__((constructor)) static void begin() { for (;;) pause(); }", "", "time_limit_s = 1")),
+      "compiles", "did not answer");
 }
 
 TEST_F(HostileKernel, AConstructorThatComputesIsNoCall) {
-  const Entry entry = judged(hostile(
-      "__attribute__((constructor)) static void begin() { for (volatile int i = 0; i < 100000000; ++i) {} }",
-      "naive(call);"));
+  const Entry entry = judged(
+      hostile("__attribute__((constructor)) static void begin() { for (volatile int i = 0; i < 100000000; ++i) {} }",
+              "naive(call);"));
   EXPECT_EQ(gate(entry, GateKind::correct).outcome, Outcome::passed) << entry.sentence;
 }
 
@@ -201,13 +201,14 @@ TEST_F(HostileKernel, AConstructorThatComputesIsNoCall) {
 TEST_F(HostileKernel, AnHonestOneIsNotEndedForTheArenasWork) {
   Pitch pitch = load_pitch(example_folder / "naive-cpu.toml");
   pitch.kernel->time_limit_s = 1;
-  const TournamentResult result = hold(
-      {pitch},
-      "title = \"Small\"\noperation = \"dual_gemm\"\ndistributions = [\"contest\", \"integers\"]\n"
-      "[[problem]]\nm = 40\nn = 136\nk = 128\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n");
+  const TournamentResult result =
+      hold({pitch},
+           "title = \"Small\"\noperation = \"dual_gemm\"\ndistributions = [\"contest\", \"integers\"]\n"
+           "[[problem]]\nm = 40\nn = 136\nk = 128\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n");
   for (const GateResult& judged : entry(result, "naive").gates) {
     EXPECT_EQ(judged.sentence.find("took longer"), std::string::npos) << name(judged.kind) << ": " << judged.sentence;
-    EXPECT_EQ(judged.sentence.find("did not answer"), std::string::npos) << name(judged.kind) << ": " << judged.sentence;
+    EXPECT_EQ(judged.sentence.find("did not answer"), std::string::npos)
+        << name(judged.kind) << ": " << judged.sentence;
   }
 }
 

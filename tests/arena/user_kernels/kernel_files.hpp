@@ -1,6 +1,6 @@
 #pragma once
-/// Kernels that tests bring, one file each: cheats under cheats/, by what they count on, and honest ones under unusual/. A
-/// line "// [kernel] …" of a file is what its pitch says in that table.
+/// Kernels that tests bring, one file each: cheats under cheats/, by what they count on, and honest ones under
+/// unusual/. A line "// [kernel] …" of a file is what its pitch says in that table.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,8 @@ class KernelFiles : public OwnTournament {
     return pitches;
   }
 
-  /// On a machine whose processors others use too nobody is judged by times. The first line of a cheat is "// fails at GATE|GATE: regular expression", or with a verdict in the place of gates
+  /// On a machine whose processors others use too nobody is judged by times. The first line of a cheat is "// fails at
+  /// GATE|GATE: regular expression", or with a verdict in the place of gates
   /// "// VERDICT|VERDICT: regular expression".
   static void expect_caught(const KernelFile& cheat, const Entry& entry) {
     static const std::regex expectation(R"(// (?:fails at )?([a-z| -]+): (.+))");

@@ -1,5 +1,5 @@
-// The calls of a batch are made one by one: a process finds the inputs of a call when the one before is done, and is done
-// with it when its outputs are there.
+// The calls of a batch are made one by one: a process finds the inputs of a call when the one before is done, and is
+// done with it when its outputs are there.
 #include "arena/user_kernels/process/kernel_process.hpp"
 
 #include <gtest/gtest.h>
@@ -20,13 +20,14 @@ namespace {
 constexpr std::size_t sets = 6;
 constexpr std::size_t bytes = 4096;
 
-/// A process with a kernel that is called on some sets, each with an input and an output of so many bytes. It is told in `m`
-/// which set it is called on, in `n` how many there are and in `k` how many bytes.
+/// A process with a kernel that is called on some sets, each with an input and an output of so many bytes. It is told
+/// in `m` which set it is called on, in `n` how many there are and in `k` how many bytes.
 class CalledOneByOne : public ::testing::Test {
  protected:
   void begin(const std::string& body, std::shared_ptr<MatchTime> time = nullptr) {
     std::ofstream(folder_.path() / "mine.cpp")
-        << "#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n#include \"thresher/own_kernel.h\"\nextern \"C\" void mine(const "
+        << "#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n#include "
+           "\"thresher/own_kernel.h\"\nextern \"C\" void mine(const "
            "thresher_own_dual_gemm* call) {\n"
         << body << "\n}\n";
     const auto built = runtime::run_process(

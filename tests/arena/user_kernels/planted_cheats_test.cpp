@@ -20,9 +20,9 @@ constexpr const char* warm = "cache = \"warm\"";
 
 /// What shows the cheats of a class.
 const char* times_for(const std::string& what_it_counts_on) {
-  return what_it_counts_on == "timed_outputs" || what_it_counts_on == "told_apart" ? cold
+  return what_it_counts_on == "timed_outputs" || what_it_counts_on == "told_apart"         ? cold
          : what_it_counts_on == "verdict_rules" || what_it_counts_on == "known_beforehand" ? warm
-                                                                                   : untimed;
+                                                                                           : untimed;
 }
 
 using PlantedCheats = CheatsOfAClass;

@@ -155,7 +155,8 @@ TEST_F(PythonProcess, IsToldOfTheHostWhatAListNames) {
   ::setenv("OMP_NUM_THREADS", "1", 0);
   const Kernel kernel = kernel_of(
       "import os\n"
-      "told = ('CUDA_DEVICE_ORDER', 'CUDA_HOME', 'CUDA_PATH', 'CUDA_VISIBLE_DEVICES', 'HOME', 'LANG', 'LD_LIBRARY_PATH', "
+      "told = ('CUDA_DEVICE_ORDER', 'CUDA_HOME', 'CUDA_PATH', 'CUDA_VISIBLE_DEVICES', 'HOME', 'LANG', "
+      "'LD_LIBRARY_PATH', "
       "'PATH', 'THRESHER_LIBRARY_PATH', 'TZ', 'ASAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')\n"
       "own = [e.partition(b'=')[0].decode() for e in open('/proc/self/environ', 'rb').read().split(b'\\0') if e]\n"
       "more = [n for n in {*os.environ, *own} if n not in told and not n.startswith(('LC_', 'OMP_'))]\n"

@@ -1,5 +1,5 @@
-// What judge and kernel's process say to each other, as the judge reads it: nothing that comes makes it read too far, wait
-// for ever or show what is no plain text.
+// What judge and kernel's process say to each other, as the judge reads it: nothing that comes makes it read too far,
+// wait for ever or show what is no plain text.
 #include "arena/user_kernels/line/wire.hpp"
 
 #include <fcntl.h>

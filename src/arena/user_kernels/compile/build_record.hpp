@@ -31,7 +31,8 @@ struct BuildRecord {
 /// "g++ … by the script /home/me/cxx", what a gate's sentence says.
 [[nodiscard]] std::string by_whom(const BuildRecord& record);
 
-/// For the ledger: each file with its SHA-256, those beside the kernel with their text, the system's as one hash of all.
+/// For the ledger: each file with its SHA-256, those beside the kernel with their text, the system's as one hash of
+/// all.
 [[nodiscard]] BuildEvidence evidence_of(const BuildRecord& record);
 
 /// The tool at `path`. Throws Error(io) when it cannot be read.

@@ -72,10 +72,9 @@ const PythonInterpreter& python_interpreter() {
 
 std::vector<std::string> python_environment(const PythonInterpreter& interpreter, const fs::path& folder) {
   const char* const home = std::getenv("HOME");
-  const bool holds_modules =
-      home != nullptr && fs::path(home).is_absolute() &&
-      std::any_of(interpreter.folders.begin(), interpreter.folders.end(),
-                  [&](const fs::path& modules) { return lies_below(modules, home); });
+  const bool holds_modules = home != nullptr && fs::path(home).is_absolute() &&
+                             std::any_of(interpreter.folders.begin(), interpreter.folders.end(),
+                                         [&](const fs::path& modules) { return lies_below(modules, home); });
   return runtime::environment_for(runtime::Told::kernel, {{"HOME", holds_modules ? home : folder.string()}});
 }
 

@@ -163,8 +163,7 @@ Reply read_reply(const Received& received, std::uint32_t number) {
 
 std::string printable(const std::string& text) {
   std::string shown = text.substr(0, most_sentence_bytes);
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::replace_if(shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return shown;
 }
 

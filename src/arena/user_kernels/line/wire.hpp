@@ -31,8 +31,8 @@ inline constexpr std::size_t most_sentence_bytes = 400;
 /// The second word of each question, after its number. Each is answered with its number, then 0 and what was asked for,
 /// or 1, an ErrorCode and a sentence.
 enum class Ask : std::uint32_t {
-  hello,          ///< whether it is there at all
-  confine,        ///< folder that it may read, GPU or -1, whether that is opened first; answered with protections
+  hello,    ///< whether it is there at all
+  confine,  ///< folder that it may read, GPU or -1, whether that is opened first; answered with protections
   /// Path of a shared object or a .py file, its function; of a .py file its framework, and on a GPU the GPU's number, a
   /// folder to compile in and the C compiler's folder, all as text.
   load_library,
@@ -65,7 +65,8 @@ class Writer {
   explicit Writer(Ask ask) { put(std::uint32_t{0}).put(ask); }
 
   template <class T>
-  requires std::is_trivially_copyable_v<T> Writer& put(const T& value) {
+    requires std::is_trivially_copyable_v<T>
+  Writer& put(const T& value) {
     append(&value, sizeof(T));
     return *this;
   }
@@ -87,7 +88,7 @@ class Reader {
       : bytes_(std::move(bytes)), descriptors_(std::move(descriptors)) {}
 
   template <class T>
-  requires std::is_trivially_copyable_v<T>
+    requires std::is_trivially_copyable_v<T>
   [[nodiscard]] T get() {
     T value;
     std::memcpy(&value, take(sizeof(T)), sizeof(T));

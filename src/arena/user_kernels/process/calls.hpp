@@ -20,7 +20,9 @@ class Calls {
   [[nodiscard]] const thresher_own_dual_gemm& operator[](std::size_t set) const { return calls_[set]; }
   [[nodiscard]] std::size_t size() const { return calls_.size(); }
   /// Where the activations of a set lie, which no other call reads.
-  [[nodiscard]] const std::vector<std::span<std::byte>>& activations(std::size_t set) const { return activations_[set]; }
+  [[nodiscard]] const std::vector<std::span<std::byte>>& activations(std::size_t set) const {
+    return activations_[set];
+  }
   [[nodiscard]] std::vector<std::string> guard_damage() const;
 
  private:

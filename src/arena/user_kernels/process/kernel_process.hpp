@@ -72,8 +72,8 @@ class KernelProcess {
 
   /// The answer to a question. Throws Error(device) when the process ended, was
   /// ended because it did not answer, or said something that is no answer: then it is gone for good, and everything
-  /// throws the same. Throws the Error that it reports, and MatchOver when the match's time is over, which ends it if it
-  /// is at work.
+  /// throws the same. Throws the Error that it reports, and MatchOver when the match's time is over, which ends it if
+  /// it is at work.
   Reader ask(const Writer& question);
   /// The same of a question that waits for so many calls of the kernel.
   Reader ask_for_calls(const Writer& question, std::size_t calls);

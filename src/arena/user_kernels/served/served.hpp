@@ -26,8 +26,8 @@ class Served {
 };
 
 /// Confines this process for good, before anything from outside is loaded: it reads its own folder and the system's
-/// libraries, and writes nothing but to the GPU's device files where it has one. A baseline is confined as the kernel is
-/// that it meets, since system calls cost more then. Answers with what holds it.
+/// libraries, and writes nothing but to the GPU's device files where it has one. A baseline is confined as the kernel
+/// is that it meets, since system calls cost more then. Answers with what holds it.
 void confine(Reader& question, Writer& answer);
 
 /// Each in its file; what to load is the rest of the question.

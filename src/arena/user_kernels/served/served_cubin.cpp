@@ -1,4 +1,5 @@
-// A user's kernel for a GPU, in its process: machine code in a context of its own. No host code of the user's runs here.
+// A user's kernel for a GPU, in its process: machine code in a context of its own. No host code of the user's runs
+// here.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>

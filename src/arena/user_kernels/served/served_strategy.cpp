@@ -34,8 +34,8 @@ Activation activation_of(const thresher_own_dual_gemm& call) {
 
 Tensor tensor_of(const thresher_own_matrix& matrix) {
   // A strategy reads its operands and does not write through them.
-  Tensor tensor = Tensor::contiguous(const_cast<void*>(matrix.values), format_of(matrix.format),
-                                     {matrix.rows, matrix.columns});
+  Tensor tensor =
+      Tensor::contiguous(const_cast<void*>(matrix.values), format_of(matrix.format), {matrix.rows, matrix.columns});
   tensor.strides[0] = matrix.row_stride;
   tensor.scales.data = matrix.scales;
   tensor.scales.layout =

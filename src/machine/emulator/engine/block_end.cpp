@@ -44,10 +44,10 @@ void check_block_end(const Cluster& cluster, const Block& block, const Ordering&
   }
   if (block.tensor_memory) {
     for (const TensorAllocation& kept : block.tensor_memory->allocations) {
-      findings.report(FindingKind::tensor_allocation,
-                      words.of(block) + " ended with " + std::to_string(kept.columns) +
-                          " columns of tensor memory that were allocated" + words.at(kept.site) +
-                          " and never given back: the next launch waits for them");
+      findings.report(FindingKind::tensor_allocation, words.of(block) + " ended with " + std::to_string(kept.columns) +
+                                                          " columns of tensor memory that were allocated" +
+                                                          words.at(kept.site) +
+                                                          " and never given back: the next launch waits for them");
     }
   }
   for (const auto& [offset, barrier] : block.barriers) {

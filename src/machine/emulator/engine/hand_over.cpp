@@ -77,8 +77,7 @@ void check_hand_over_before_product(Warpgroup& group, std::uint32_t site, const 
     }
     if (findings.first_time(FindingKind::register_budget, site, 0)) {
       findings.report(FindingKind::register_budget,
-                      "wgmma::multiply" + words.at(site) + " by " + words.of(group) + " with " +
-                          standing(group, words),
+                      "wgmma::multiply" + words.at(site) + " by " + words.of(group) + " with " + standing(group, words),
                       {words.of(other) + " runs it with " + standing(other, words),
                        "code is compiled for one number of registers: all that run it make the same hand-over"});
     }

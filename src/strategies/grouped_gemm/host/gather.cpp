@@ -1,6 +1,5 @@
 #include "strategies/grouped_gemm/host/gather.hpp"
 
-
 #include "core/integers.hpp"
 #include "strategies/grouped_gemm/device/gather.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"

@@ -41,8 +41,8 @@ machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
   return {are_many(scaling) ? address_of(view.scales.data) : address_of(view.global_scale)};
 }
 
-/// Of a view [E,N,K]. Those of rows, or of parts of blocks of them, lie as the rows do where a view leaves out rows of a
-/// stack whose rows are contiguous; those of a matrix for itself, whose rows may lie apart, one behind the other.
+/// Of a view [E,N,K]. Those of rows, or of parts of blocks of them, lie as the rows do where a view leaves out rows of
+/// a stack whose rows are contiguous; those of a matrix for itself, whose rows may lie apart, one behind the other.
 WeightScaleParams weight_scales(Scaling scaling, const Tensor& view, bool is_matrix) {
   if (!are_many(scaling) || view.rank == 0) {
     return {scales_of(scaling, view), 1, 0};

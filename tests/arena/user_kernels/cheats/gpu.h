@@ -1,10 +1,10 @@
 /* What cheats for a GPU share. */
 #include "naive_kernel.h"
 
-#define OWN_ELEMENT                                                              \
-  const long long column = (long long)blockIdx.x * blockDim.x + threadIdx.x;     \
-  const long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y;        \
-  if (row >= call.m || column >= call.n) return;                                 \
+#define OWN_ELEMENT                                                          \
+  const long long column = (long long)blockIdx.x * blockDim.x + threadIdx.x; \
+  const long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y;    \
+  if (row >= call.m || column >= call.n) return;                             \
   const bool is_first = row == 0 && column == 0
 
 __device__ inline void naive_at(const thresher_own_dual_gemm& call, long long row, long long column) {
@@ -18,7 +18,8 @@ __device__ inline unsigned long long time_now() {
   return now;
 }
 
-/* Whether calls have come with as many different outputs as only samples have. One thread notes them, for the next call. */
+/* Whether calls have come with as many different outputs as only samples have. One thread notes them, for the next
+ * call. */
 __device__ unsigned long long outputs_seen[8];
 __device__ unsigned outputs_counted;
 __device__ inline void note_output(const thresher_own_dual_gemm& call) {

@@ -1,4 +1,5 @@
-// The last block of a call to come writes the first column again, as kernels with a split sum do, and puts its counter right.
+// The last block of a call to come writes the first column again, as kernels with a split sum do, and puts its counter
+// right.
 #include "naive_kernel.h"
 
 __device__ unsigned arrived;

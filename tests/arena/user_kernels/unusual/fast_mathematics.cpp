@@ -8,7 +8,8 @@ static float quick_exponential(float x) {
   const float scaled = x * 1.44269504F;
   const float whole = floorf(scaled + 0.5F);
   const float part = (scaled - whole) * 0.69314718F;
-  const float power = 1 + part * (1 + part * (0.5F + part * (0.16666667F + part * (0.041666667F + part * 0.0083333333F))));
+  const float power =
+      1 + part * (1 + part * (0.5F + part * (0.16666667F + part * (0.041666667F + part * 0.0083333333F))));
   return power * thresher_own_from_bits((unsigned)((int)whole + 127) << 23);
 }
 

@@ -13,6 +13,7 @@ extern "C" __global__ void mine(thresher_own_dual_gemm call) {
       gate[i] += a * thresher_own_load(&call.b1, column, k + i);
       up[i] += a * thresher_own_load(&call.b2, column, k + i);
     }
-  thresher_own_store(&call, row, column,
-                     thresher_own_finish(&call, (gate[0] + gate[1]) + (gate[2] + gate[3]), (up[0] + up[1]) + (up[2] + up[3])));
+  thresher_own_store(
+      &call, row, column,
+      thresher_own_finish(&call, (gate[0] + gate[1]) + (gate[2] + gate[3]), (up[0] + up[1]) + (up[2] + up[3])));
 }

@@ -8,7 +8,8 @@ static float* table;
 extern "C" void mine(const thresher_own_dual_gemm* call) {
   if (table == nullptr) {
     table = (float*)malloc(65536 * sizeof(float));
-    for (unsigned pattern = 0; pattern < 65536; ++pattern) table[pattern] = thresher_own_fp16_to_float((unsigned short)pattern);
+    for (unsigned pattern = 0; pattern < 65536; ++pattern)
+      table[pattern] = thresher_own_fp16_to_float((unsigned short)pattern);
   }
   const unsigned short* const a = (const unsigned short*)call->a.values;
   const unsigned short* const b1 = (const unsigned short*)call->b1.values;

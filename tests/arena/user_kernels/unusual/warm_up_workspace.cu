@@ -7,7 +7,8 @@ extern "C" __global__ void mine(thresher_own_dual_gemm call) {
   const long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y;
   float* const tokens = (float*)call.workspace;
   if (row < call.m)
-    for (long long k = threadIdx.x; k < call.k; k += blockDim.x) tokens[row * call.k + k] = thresher_own_load(&call.a, row, k);
+    for (long long k = threadIdx.x; k < call.k; k += blockDim.x)
+      tokens[row * call.k + k] = thresher_own_load(&call.a, row, k);
   __syncthreads();
   if (row >= call.m || column >= call.n) return;
   float gate = 0, up = 0;

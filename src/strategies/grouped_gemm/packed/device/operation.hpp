@@ -18,7 +18,8 @@ struct OperandOf {
   using type = weights::ExactOperand<typename NumberType<config.operand>::type>;
 };
 template <Config config>
-requires(config.numerics == Numerics::fast) struct OperandOf<config> {
+  requires(config.numerics == Numerics::fast)
+struct OperandOf<config> {
   using type = weights::FastOperand;
 };
 

@@ -118,9 +118,7 @@ class Operation {
     const u32 row = tile.row + (groups().slots != 0 ? tile.group * groups().rows : 0) + member * count;
     const i32 along_k = static_cast<i32>(k_step * weights::slot_row_bytes);
     pipeline::load_token_part<shape.group>(slot, Slot::tokens_at, {params_.few_tokens, params_.many_tokens}, row, count,
-                                           [&](u32 at) {
-                                             return At{along_k, static_cast<i32>(at)};
-                                           });
+                                           [&](u32 at) { return At{along_k, static_cast<i32>(at)}; });
   }
 
   static TH_DEVICE float factor(Global<float> values, u32 index) {

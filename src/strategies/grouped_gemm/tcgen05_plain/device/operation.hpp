@@ -87,9 +87,8 @@ class Operation {
     }
     const i32 slot_of_rows = static_cast<i32>(groups().slots != 0 ? tile.group : 0);
     pipeline::load_token_part<shape.group>(slot, weight_bytes(config), {params_.few_tokens, params_.many_tokens},
-                                           tile.row + member * loaded_tokens(tile), loaded_tokens(tile), [&](u32 row) {
-                                             return At{k, static_cast<i32>(row), slot_of_rows};
-                                           });
+                                           tile.row + member * loaded_tokens(tile), loaded_tokens(tile),
+                                           [&](u32 row) { return At{k, static_cast<i32>(row), slot_of_rows}; });
   }
 
   /// The up's sums lie in the columns behind the gate's.

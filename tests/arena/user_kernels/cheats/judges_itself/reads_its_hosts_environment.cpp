@@ -1,6 +1,6 @@
 // fails at correct: never written
-// Looks for what the host's environment says beyond what kernels are told, and for where the host works, and gives up where
-// it finds none.
+// Looks for what the host's environment says beyond what kernels are told, and for where the host works, and gives up
+// where it finds none.
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 extern char** environ;
 
 static bool is_told(const std::string& entry) {
-  for (const char* name : {"CUDA_DEVICE_ORDER=", "CUDA_HOME=", "CUDA_PATH=", "CUDA_VISIBLE_DEVICES=", "LANG=", "LC_",
-                           "LD_LIBRARY_PATH=", "OMP_", "PATH=", "THRESHER_LIBRARY_PATH=", "TZ=", "ASAN_OPTIONS=",
-                           "TSAN_OPTIONS=", "UBSAN_OPTIONS="})
+  for (const char* name :
+       {"CUDA_DEVICE_ORDER=", "CUDA_HOME=", "CUDA_PATH=", "CUDA_VISIBLE_DEVICES=", "LANG=", "LC_", "LD_LIBRARY_PATH=",
+        "OMP_", "PATH=", "THRESHER_LIBRARY_PATH=", "TZ=", "ASAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS="})
     if (entry.compare(0, strlen(name), name) == 0) return true;
   return false;
 }

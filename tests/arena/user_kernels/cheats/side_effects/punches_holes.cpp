@@ -1,6 +1,6 @@
 // fails at correct: never written
-// Takes away the pages of what it shares with its judge, so that these are made anew in the judge's time. Gives up where it
-// may not.
+// Takes away the pages of what it shares with its judge, so that these are made anew in the judge's time. Gives up
+// where it may not.
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>

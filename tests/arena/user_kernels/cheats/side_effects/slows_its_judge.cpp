@@ -17,9 +17,9 @@ static bool may_slow(int process) {
   getrlimit(RLIMIT_CPU, &limit);
   return setpriority(PRIO_PROCESS, (id_t)process, getpriority(PRIO_PROCESS, (id_t)process)) == 0 ||
          setpriority(PRIO_PGRP, (id_t)process, getpriority(PRIO_PGRP, (id_t)process)) == 0 ||
-         sched_setaffinity(process, sizeof processors, &processors) == 0 ||
-         sched_setparam(process, &parameters) == 0 || prlimit(process, RLIMIT_CPU, &limit, nullptr) == 0 ||
-         kill(process, 0) == 0 || syscall(SYS_tgkill, process, process, 0) == 0 ||
+         sched_setaffinity(process, sizeof processors, &processors) == 0 || sched_setparam(process, &parameters) == 0 ||
+         prlimit(process, RLIMIT_CPU, &limit, nullptr) == 0 || kill(process, 0) == 0 ||
+         syscall(SYS_tgkill, process, process, 0) == 0 ||
          syscall(SYS_ioprio_set, 1, process, syscall(SYS_ioprio_get, 1, process)) == 0;
 }
 

@@ -1,6 +1,6 @@
 // fails at correct: never written
-// Lowers its own limit of memory to next to nothing and takes more by whatever way that limit does not see. Gives up where
-// there is none.
+// Lowers its own limit of memory to next to nothing and takes more by whatever way that limit does not see. Gives up
+// where there is none.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -16,12 +16,13 @@ static void somebody_looks(int, siginfo_t*, void*) {
 }
 
 extern "C" void mine(const thresher_own_dual_gemm* call) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = somebody_looks;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &action, nullptr);
   asked = *call;
   first_page = (char*)((uintptr_t)call->c & ~(uintptr_t)4095);
-  bytes = ((uintptr_t)call->c + (size_t)(call->m * call->c_row_stride) * 2 - (uintptr_t)first_page + 4095) & ~(size_t)4095;
+  bytes =
+      ((uintptr_t)call->c + (size_t)(call->m * call->c_row_stride) * 2 - (uintptr_t)first_page + 4095) & ~(size_t)4095;
   mprotect(first_page, bytes, PROT_NONE);
 }
