@@ -9,7 +9,6 @@
 
 #include "arena/predictions/calibration_file.hpp"
 #include "arena/predictions/calibration_samples.hpp"
-#include "arena/predictions/predictions.hpp"
 #include "arena/text_file.hpp"
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
@@ -44,7 +43,7 @@ std::filesystem::path output_of(const CalibrateArguments& arguments, const Devic
 
 void calibrate(const CalibrateArguments& arguments) {
   const auto rig = arena::make_rig(arguments.device);
-  const DeviceSpec& device = *arena::forecaster_for(rig->machine()).device;
+  const DeviceSpec& device = arena::calibrated_device(*rig);
   const std::filesystem::path path = output_of(arguments, device);
   const auto say = [](const std::string& what, std::size_t number, std::size_t total) {
     remark(stderr, fmt::format("{:>3} of {}  {}\n", number + 1, total, what));

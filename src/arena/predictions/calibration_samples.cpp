@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "arena/contestants/registry.hpp"
 #include "arena/operation/input_sets.hpp"
 #include "arena/operations.hpp"
-#include "arena/predictions/predictions.hpp"
 #include "arena/random.hpp"
 #include "arena/timing/timing.hpp"
 #include "thresher/error.hpp"
@@ -55,12 +55,15 @@ void measure(Rig& rig, const CalibrationCase& asked, const Contestant& contestan
   }
 }
 
-const DeviceSpec& table_of(Rig& rig) {
+}  // namespace
+
+const DeviceSpec& calibrated_device(Rig& rig) {
   if (rig.device().kind() != DeviceKind::cuda) {
     throw Error(ErrorCode::unsupported,
                 "calibrate needs a GPU, and there is none here: the planner predicts no contestants of a CPU");
   }
-  const DeviceSpec* const spec = forecaster_for(rig.machine()).device;
+  const std::optional<GpuInfo>& gpu = rig.machine().gpu;
+  const DeviceSpec* const spec = gpu ? find_device_spec(gpu->name) : nullptr;
   if (spec == nullptr) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("calibrate: the planner has no table for {}, only for H100, H200, B200 and GB300",
@@ -69,11 +72,9 @@ const DeviceSpec& table_of(Rig& rig) {
   return *spec;
 }
 
-}  // namespace
-
 std::vector<planner::CalibrationSample> measure_calibration(
     Rig& rig, double seconds_each, const std::function<void(const std::string&, std::size_t, std::size_t)>& each) {
-  const DeviceSpec& device = table_of(rig);
+  const DeviceSpec& device = calibrated_device(rig);
   const std::vector<CalibrationCase> all = everything();
   std::vector<planner::CalibrationSample> samples;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -9,9 +9,12 @@
 
 namespace thresher::arena {
 
+/// The planner's table of the rig's GPU. Throws Error(unsupported) when it is no GPU, or one without a table.
+[[nodiscard]] const DeviceSpec& calibrated_device(Rig& rig);
+
 /// What every operation names (Operation::calibration_cases), on shapes that no built-in suite holds, so that the
 /// suites stay a test of the fit. What the device cannot run is left out. `each` is told what is measured next, and of
-/// how many. Throws Error(unsupported) when the rig is no GPU, or one that the planner has no table for.
+/// how many. Throws as calibrated_device.
 [[nodiscard]] std::vector<planner::CalibrationSample> measure_calibration(
     Rig& rig, double seconds_each, const std::function<void(const std::string&, std::size_t, std::size_t)>& each);
 
