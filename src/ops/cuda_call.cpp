@@ -94,7 +94,7 @@ class LoadedLaunch {
     std::size_t offset;
     machine::TensorMap map;
 
-    void copy_into(LaunchArguments& arguments) const { std::memcpy(arguments.data() + offset, &map, sizeof map); }
+    void copy_into(LaunchArguments& arguments) const { arguments.put(offset, map); }
   };
 
   /// Blocks of this kernel that the whole GPU holds at once: whole clusters of them.

@@ -74,7 +74,7 @@ class LaunchArguments {
   template <class Member>
   void put(std::size_t offset, const Member& member) {
     static_assert(std::is_trivially_copyable_v<Member>);
-    require_within(offset, sizeof member);
+    require_within(size_, offset, sizeof member);
     std::memcpy(bytes_.data() + offset, &member, sizeof member);
   }
   /// The parameter, which was set as a `Params`. Throws std::logic_error where it has another size.
@@ -89,13 +89,13 @@ class LaunchArguments {
     return params;
   }
   /// Names the map that lies `offset` bytes into the parameter. Of a tensor without elements nothing is copied: its
-  /// map stays zero. Throws std::logic_error beyond the parameter's end and beyond `most_maps`.
+  /// map stays zero. The parameter may still be set. Throws std::logic_error beyond `most_bytes` and beyond `most_maps`.
   void add_map(std::size_t offset, const machine::TensorMapDescription& description) {
     const auto* const extents = description.extent;
     if (std::find(extents, extents + description.rank, 0) != extents + description.rank) {
       return;
     }
-    require_within(offset, sizeof(machine::TensorMap));
+    require_within(most_bytes, offset, sizeof(machine::TensorMap));
     if (map_count_ == most_maps) {
       throw std::logic_error("a launch has more tensor maps than it can name");
     }
@@ -110,8 +110,8 @@ class LaunchArguments {
   [[nodiscard]] std::span<const Map> maps() const noexcept { return {maps_.data(), map_count_}; }
 
  private:
-  void require_within(std::size_t offset, std::size_t bytes) const {
-    if (offset > size_ || bytes > size_ - offset) {
+  static void require_within(std::size_t size, std::size_t offset, std::size_t bytes) {
+    if (offset > size || bytes > size - offset) {
       throw std::logic_error("a place lies beyond a kernel's parameter");
     }
   }
@@ -123,8 +123,8 @@ class LaunchArguments {
 };
 
 /// Fills in the arguments. False when these tensors are for the launch's alternative (an output that the copy engine
-/// cannot address). Allocates nothing, and throws nothing but std::logic_error of a mistake in the strategy: the operation
-/// validated the tensors.
+/// cannot address). Allocates nothing, and throws nothing but std::logic_error of a mistake in the strategy: the
+/// operation validated the tensors.
 using Bind = std::function<bool(const CallTensors&, LaunchArguments&)>;
 
 /// Memory that a launch reads or writes: tensor `index` of the call, or piece `index` of the workspace or of what was

@@ -1,7 +1,6 @@
 #include "strategies/host/emulated_call.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "core/grouped_weights.hpp"
@@ -84,7 +83,7 @@ emulator::LaunchShape shape_of(const KernelLaunch& launch, const LaunchArguments
 void encode_maps(LaunchArguments& arguments) {
   for (const LaunchArguments::Map& map : arguments.maps()) {
     const machine::TensorMap encoded = emulator::encode_tensor_map(map.description);
-    std::memcpy(arguments.data() + map.offset, &encoded, sizeof encoded);
+    arguments.put(map.offset, encoded);
   }
 }
 
