@@ -76,6 +76,24 @@ TEST(AttentionPlan, LongSequencesAreBoundByProductsAndCausalHalvesThem) {
   EXPECT_LT(predicted(problem, shared).us(), 0.2 * full.us());
 }
 
+// What is foretold of a batch is foretold of all its sequences and all their queries.
+TEST(AttentionPlan, TheSequencesThatAreAssumedHaveAllQueries) {
+  for (const auto& [batch, queries] :
+       {std::pair(1, 7), std::pair(4, 4), std::pair(4, 12), std::pair(3, 10), std::pair(64, 65)}) {
+    AttentionProblem problem = attention_of(batch, 8, 4096, 128);
+    problem.variable_length = true;
+    problem.queries = queries;
+    std::int64_t sequences = 0;
+    std::int64_t all = 0;
+    for (const AttentionProblem& alike : strategies::attention::assumed_sequences(problem)) {
+      sequences += alike.batch;
+      all += alike.batch * alike.queries;
+    }
+    EXPECT_EQ(sequences, batch);
+    EXPECT_EQ(all, queries);
+  }
+}
+
 // A sequence with two queries among 63 with one is no reason to read every key by tiles of 128 queries.
 TEST(AttentionPlan, DecodingWithOneMoreQueryIsPlannedAsDecoding) {
   for (const auto& [batch, keys] : {std::pair(64, 8192), std::pair(32, 32768), std::pair(8, 4096)}) {

@@ -380,6 +380,23 @@ TEST(PipelinedPages, SimpleReadsCodesInPagesAndWithout) {
   expect_right(plain, plain_call, 2);
 }
 
+TEST(PipelinedPages, SimpleStaysInsideTheTensorsWhateverTheLengths) {
+  AttentionProblem problem{.heads = 2, .kv_heads = 1, .causal = true};
+  problem.page_size = 7;
+  const Case on = with_lengths("", problem, {0, 3, 9}, {30, 17});
+  for (const int used : {-1, 1 << 30}) {
+    AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    std::fill(host.cu_seqlens_k.begin(), host.cu_seqlens_k.end(), used);
+    EmulatedCall call = call_of(host, simple_strategy());
+    const emulator::Report report = call.run(schedule(7));
+    ASSERT_TRUE(report.clean()) << text_of(report);
+    std::fill(host.cu_seqlens_k.begin(), host.cu_seqlens_k.end(),
+              std::clamp(used, 0, static_cast<int>(on.problem.keys)));
+    const auto judgement = reference::judge_attention(host.problem, host.tensors);
+    EXPECT_TRUE(judgement.passed) << judgement.evidence;
+  }
+}
+
 TEST(PipelinedPages, SimpleReadsThemToo) {
   AttentionProblem problem{.heads = 2, .kv_heads = 1, .causal = true};
   problem.page_size = 7;
