@@ -8,7 +8,10 @@
  * while it gives every other member its default. Members are only ever added at the end: a struct of an older program
  * lacks some, which then have their defaults; one of a newer program has some that this library does not know, which
  * must be 0, or the call is refused. No struct has more than 4096 bytes. No member's 0 means "default" but where that
- * is said of it. A member is used or refused: one that a call has no use for is as its _init function sets it.
+ * is said of it. A member is used or refused: one that a call has no use for is as its _init function sets it. No size
+ * is one that cuts a member in two: those of all versions are multiples of 8.
+ *
+ * A workspace is written, and lies apart from every tensor of its call.
  *
  * A process may fork and make calls in the child, unless a GPU was used before.
  *
@@ -145,7 +148,8 @@ THRESHER_API void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_
 THRESHER_API void thresher_dual_gemm_problem_init(thresher_dual_gemm_problem* problem, uint32_t struct_size);
 THRESHER_API void thresher_dual_gemm_options_init(thresher_dual_gemm_options* options, uint32_t struct_size);
 
-/* The strategies the device offers, the default first, separated by commas. */
+/* The strategies the device offers, the default first, separated by commas and terminated; refused where they do not
+ * fit. */
 THRESHER_API thresher_status thresher_dual_gemm_strategies(thresher_device device, char* names, size_t capacity);
 
 /* Arranges the weights once for a device. On a GPU they are copied; on the CPU they must outlive the handle. */

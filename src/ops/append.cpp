@@ -6,6 +6,7 @@
 #include "ops/append_backend.hpp"
 #include "ops/cuda_call.hpp"
 #include "ops/cuda_device_spec.hpp"
+#include "ops/tensor_checks.hpp"
 #include "ops/validate_append.hpp"
 #include "strategies/append/call.hpp"
 #include "strategies/append/tensors.hpp"
@@ -40,10 +41,7 @@ class CudaAppend final : public Append::Backend {
 
 Append plan(const Device& device, const AppendProblem& problem, const AppendOptions& options) {
   ops::validate(problem);
-  if (options.threads < 0) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("options.threads is {}, expected 0 (all) or more", options.threads));
-  }
+  ops::check_threads(options.threads);
   if (device.kind() == DeviceKind::cpu) {
     return Append(std::make_shared<CpuAppend>(problem, device.id(), options.threads));
   }

@@ -98,10 +98,7 @@ std::shared_ptr<const Attention::Backend> plan_without_compiler(const Device& de
 
 Attention plan(const Device& device, const AttentionProblem& problem, const AttentionOptions& options) {
   ops::validate(problem);
-  if (options.threads < 0) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("options.threads is {}, expected 0 (all) or more", options.threads));
-  }
+  ops::check_threads(options.threads);
   PlannedCall call = ops::attention_call(problem, options, device);
   if (device.kind() == DeviceKind::cpu) {
     return Attention(std::make_shared<CpuAttention>(problem, device.id(), std::move(call)));
@@ -113,8 +110,7 @@ Attention plan(const Device& device, const AttentionProblem& problem, const Atte
 }
 
 void Attention::run(Stream stream, const AttentionTensors& tensors, void* workspace) const {
-  ops::validate_run(problem(), tensors, backend_->device());
-  ops::check_workspace(workspace, workspace_bytes());
+  ops::validate_run(problem(), tensors, workspace, workspace_bytes(), backend_->device());
   if (problem().queries == 0 || problem().batch == 0) {
     return;
   }

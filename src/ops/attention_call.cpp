@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/call_choice.hpp"
 #include "ops/cuda_device_spec.hpp"
 #include "runtime/driver.hpp"
 #include "strategies/attention/registry.hpp"
@@ -28,11 +29,11 @@ DeviceSpec table_of(const Device& device) {
 
 planner::Request request_of(const AttentionOptions& options, DeviceKind kind) {
   planner::Request request{options.strategy, options.knobs};
-  if (kind == DeviceKind::cpu && options.threads > 0) {
-    request.knobs.set("threads", std::to_string(options.threads));
+  if (kind == DeviceKind::cpu) {
+    set_threads(options.threads, request.knobs);
   }
   if (kind == DeviceKind::cuda && options.dependent_launch) {
-    request.knobs.set("dependent_launch", "true");
+    set_from_option("dependent_launch", "true", request.knobs);
   }
   return request;
 }

@@ -1,6 +1,7 @@
 // The C interface: errors, devices and structs that can grow.
 #include <utility>
 
+#include "core/printable.hpp"
 #include "ops/c_common.hpp"
 #include "runtime/known_places.hpp"
 
@@ -9,10 +10,15 @@ namespace {
 
 thread_local std::string last_error;
 
-void copy_text(const std::string& text, char* to, std::size_t capacity) {
+void require_buffer(const char* to, std::size_t capacity) {
   if (to == nullptr || capacity == 0) {
     refuse("the buffer for a name is null or empty");
   }
+}
+
+/// As much as fits.
+void copy_text(const std::string& text, char* to, std::size_t capacity) {
+  require_buffer(to, capacity);
   const std::size_t length = std::min(text.size(), capacity - 1);
   text.copy(to, length);
   to[length] = '\0';
@@ -22,7 +28,8 @@ void copy_text(const std::string& text, char* to, std::size_t capacity) {
 
 thresher_status fail(thresher_status status, const char* sentence) noexcept {
   try {
-    last_error = sentence;
+    // What a compiler says has lines.
+    last_error = status == THRESHER_COMPILE ? printable_lines(sentence) : printable(sentence);
   } catch (const std::bad_alloc&) {
     last_error.clear();
   }
@@ -45,13 +52,19 @@ thresher_status status_of(ErrorCode code) noexcept {
 void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
 void require_size(const char* argument, std::uint32_t size, std::size_t least) {
-  if (size < least) {
+  const std::size_t least_size = (least + struct_alignment - 1) / struct_alignment * struct_alignment;
+  if (size < least_size) {
     refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at least " +
-           std::to_string(least) + ": initialise the struct with its _init function");
+           std::to_string(least_size) + ": initialise the struct with its _init function");
   }
   if (size > most_struct_bytes) {
     refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at most " +
            std::to_string(most_struct_bytes) + ": initialise the struct with its _init function");
+  }
+  if (size % struct_alignment != 0) {
+    refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected a multiple of " +
+           std::to_string(struct_alignment) +
+           ", where no member is cut in two: initialise the struct with its _init function");
   }
 }
 
@@ -88,6 +101,11 @@ void copy_names(const std::vector<std::string>& names, char* to, std::size_t cap
   std::string text;
   for (const std::string& name : names) {
     text += (text.empty() ? "" : ",") + name;
+  }
+  require_buffer(to, capacity);
+  if (text.size() >= capacity) {
+    refuse("the buffer for names has " + std::to_string(capacity) + " bytes, expected at least " +
+           std::to_string(text.size() + 1) + " for \"" + text + "\"");
   }
   copy_text(text, to, capacity);
 }
@@ -132,5 +150,5 @@ thresher_status thresher_best_device(thresher_device* device) {
 }
 
 thresher_status thresher_device_name(thresher_device device, char* name, size_t capacity) {
-  return guarded([&] { copy_names({device_of(device).name()}, name, capacity); });
+  return guarded([&] { copy_text(device_of(device).name(), name, capacity); });
 }

@@ -68,7 +68,9 @@ To enumerator(From value, To last, const char* argument) {
 
 /// No struct of any version is larger.
 inline constexpr std::uint32_t most_struct_bytes = 4096;
-/// Throws unless `size`, a struct's struct_size, is at least `least` and at most that.
+/// What structs are aligned to, and hence a divisor of the size of each in every version.
+inline constexpr std::size_t struct_alignment = 8;
+/// Throws unless `size`, a struct's struct_size, is that of a version which has its first `least` bytes.
 void require_size(const char* argument, std::uint32_t size, std::size_t least);
 /// Throws when one of the `count` bytes that follow what this library knows is not 0.
 void require_zero(const char* argument, const void* bytes, std::size_t count);
@@ -77,6 +79,7 @@ void require_zero(const char* argument, const void* bytes, std::size_t count);
 /// not known here must be 0. The first `least` bytes have to be there.
 template <class Struct>
 Struct known(const Struct* given, const char* argument, std::size_t least, Struct with_defaults) {
+  static_assert(alignof(Struct) == struct_alignment);
   required(given, argument);
   std::uint32_t size = 0;
   std::memcpy(&size, given, sizeof size);
@@ -142,6 +145,9 @@ template <class Problem>
 /// `constants` are alpha, limit and up_offset; null for the defaults.
 [[nodiscard]] Activation activation_of(std::int32_t kind, const float* constants);
 
+/// The format of a bias, which is as an _init function sets it where there is none.
+[[nodiscard]] Format bias_format_of(const void* bias, thresher_format format, const char* argument);
+
 /// A matrix, its row stride 0 for contiguous rows.
 [[nodiscard]] Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_t columns,
                                std::int64_t row_stride, DeviceId device);
@@ -166,7 +172,7 @@ template <class Problem>
 /// As much of `value` as the struct of an older program has.
 void give(const thresher_packed_info& value, thresher_packed_info* info);
 
-/// "a,b,c", cut off to fit and terminated.
+/// "a,b,c", terminated; refused where it does not fit.
 void copy_names(const std::vector<std::string>& names, char* to, std::size_t capacity);
 
 }  // namespace thresher::c

@@ -27,7 +27,7 @@ GemmProblem problem_of(const thresher_gemm_problem* problem) {
 /// The bias lies on the weights' device.
 GemmWeights weights_of(const thresher_matrix* b, const void* bias, thresher_format bias_format) {
   GemmWeights weights{.b = tensor_of(b, "b", OperandRole::weights)};
-  const Format of_bias = format_of(bias_format, "bias_format");
+  const Format of_bias = bias_format_of(bias, bias_format, "bias_format");
   if (bias != nullptr) {
     weights.bias = Tensor::contiguous(const_cast<void*>(bias), of_bias, {weights.b.shape[0]}, weights.b.device);
   }

@@ -90,7 +90,7 @@ GroupedWeights weights_of(const thresher_grouped_weights_view* given) {
   const bool is_fused = order != THRESHER_SEPARATE;
   const std::int64_t rows = is_fused ? size_product(2, view.n) : view.n;
   require_unset(view.reserved, "view.reserved");
-  (void)format_of(view.bias_format, "view.bias_format");
+  (void)bias_format_of(view.bias1 != nullptr ? view.bias1 : view.bias2, view.bias_format, "view.bias_format");
   require_without_b2(view, is_fused);
   GroupedWeights weights;
   weights.b1 = stack_of(view, view.b1, rows, view.b1_scales, view.b1_global_scales);

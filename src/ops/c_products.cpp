@@ -5,6 +5,14 @@
 
 namespace thresher::c {
 
+Format bias_format_of(const void* bias, thresher_format format, const char* argument) {
+  const Format made = format_of(format, argument);
+  if (bias == nullptr && format != THRESHER_FP32) {
+    refuse(fmt::format("{} is {} without a bias: leave it 0", argument, name(made)));
+  }
+  return made;
+}
+
 /// A matrix, its row stride 0 for contiguous rows.
 Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
                  DeviceId device) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/tensor_checks.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -32,15 +33,25 @@ void ask_for(Numerics numerics, Knobs& knobs) {
   }
 }
 
-planner::Request request_of(const DualGemmOptions& options) {
-  if (options.threads < 0) {
+void set_from_option(const std::string& knob, const std::string& value, Knobs& knobs) {
+  if (const std::string* const given = knobs.find(knob); given != nullptr && *given != value) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("options.threads is {}, expected 0 (all) or more", options.threads));
+                fmt::format("options.{} is {}, but the knob {} is {}: give one of them, or both alike", knob, value,
+                            knob, *given));
   }
+  knobs.set(knob, value);
+}
+
+void set_threads(int threads, Knobs& knobs) {
+  check_threads(threads);
+  if (threads > 0) {
+    set_from_option("threads", std::to_string(threads), knobs);
+  }
+}
+
+planner::Request request_of(const DualGemmOptions& options) {
   planner::Request request{options.strategy, options.knobs};
-  if (options.threads > 0) {
-    request.knobs.set("threads", std::to_string(options.threads));
-  }
+  set_threads(options.threads, request.knobs);
   return request;
 }
 

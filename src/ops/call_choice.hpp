@@ -23,6 +23,11 @@ using TensorObstacle = std::function<std::string(const strategies::PlannedCall&)
 /// Sets the knob where nobody did; every strategy is exact by itself.
 void ask_for(Numerics numerics, Knobs& knobs);
 
+/// Sets a knob that a member of the options stands for. Throws Error(invalid_argument) where the knobs say otherwise.
+void set_from_option(const std::string& knob, const std::string& value, Knobs& knobs);
+/// The same of `threads`, 0 for no wish.
+void set_threads(int threads, Knobs& knobs);
+
 /// `options` in the words of strategies.
 [[nodiscard]] planner::Request request_of(const DualGemmOptions& options);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/backend.hpp"
 #include "ops/device_operations.hpp"
@@ -27,8 +28,10 @@ void require_strategy(const Device& device, const std::string& strategy) {
 
 void DualGemm::validate(const Tensor& a, const Tensor& c, const void* workspace) const {
   ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
-  ops::check_apart(c, "b1 (gate)", weights_[0]);
-  ops::check_apart(c, "b2 (up)", weights_[1]);
+  for (const auto& [argument, weights] : {std::pair{"b1 (gate)", &weights_[0]}, std::pair{"b2 (up)", &weights_[1]}}) {
+    ops::check_apart(c, argument, *weights);
+    ops::check_outside_workspace(argument, *weights, workspace, workspace_bytes());
+  }
 }
 
 void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {

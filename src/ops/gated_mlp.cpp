@@ -97,8 +97,10 @@ class GatedMlp::Backend {
                                            std::pair{"up", &weights_.up}, std::pair{"down", &weights_.down}}) {
       if (tensor->rank > 0 && tensor->data != nullptr) {
         ops::check_apart(out, argument, *tensor, "out");
+        ops::check_outside_workspace(argument, *tensor, workspace, workspace_bytes());
       }
     }
+    ops::check_outside_workspace("out", out, workspace, workspace_bytes());
   }
 
   GatedMlpProblem problem_;

@@ -73,6 +73,7 @@ void Gemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace)
        {std::pair{"b", &backend_->weights().b1}, std::pair{"bias", &backend_->weights().bias1}}) {
     if (tensor->rank > 0 && tensor->data != nullptr) {
       ops::check_apart(c, argument, *tensor);
+      ops::check_outside_workspace(argument, *tensor, workspace, workspace_bytes());
     }
   }
   backend_->run(stream, {.a = a, .c = c}, {}, workspace);

@@ -107,8 +107,10 @@ class MoeLayer::Backend {
           std::pair{"bias1 of down", &down_weights_.bias1}}) {
       if (tensor->rank > 0 && tensor->data != nullptr) {
         ops::check_apart(of.out, argument, *tensor, "out");
+        ops::check_outside_workspace(argument, *tensor, workspace, workspace_bytes());
       }
     }
+    ops::check_outside_workspace("out", of.out, workspace, workspace_bytes());
   }
 
   void run(Stream stream, const MoeTensors& of, void* workspace) const {

@@ -116,12 +116,23 @@ bool has_written_scales(const Tensor& c) {
   return format_traits(c.format).is_requantised() && format_traits(c.format).has_scales() && c.scales.data != nullptr;
 }
 
-Span scales_of(const Tensor& c) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(c.scales.data);
-  return {begin, begin + scale_bytes(c)};
+Span span_of(const void* data, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  return {begin, begin + bytes};
 }
 
+Span scales_of(const Tensor& c) { return span_of(c.scales.data, scale_bytes(c)); }
+
 }  // namespace
+
+std::size_t element_alignment(Format format) { return static_cast<std::size_t>(std::max(bits(format) / 8, 1)); }
+
+void check_threads(int threads) {
+  constexpr int most_threads = 1024;  // the knob's limit
+  if (threads < 0 || threads > most_threads) {
+    refuse("options.threads is {}, expected 0 (all) to {}", threads, most_threads);
+  }
+}
 
 void check_reach(std::string_view argument, const Tensor& tensor) {
   constexpr std::int64_t most = std::int64_t{1} << 57;  // no memory has as many addresses
@@ -264,6 +275,10 @@ void check_scales(std::string_view argument, const Tensor& tensor, OperandRole r
     refuse("{} is {} with a global scale, expected none", argument, traits.name);
   }
   if (!traits.has_scales()) {
+    if (tensor.scales.layout != ScaleLayout::row_major) {
+      refuse("{}.scales are {}, but {} has none: leave the layout row-major", argument, name(tensor.scales.layout),
+             traits.name);
+    }
     return;
   }
   const Scales& scales = tensor.scales;
@@ -322,6 +337,9 @@ void check_matrix(std::string_view argument, const Tensor& tensor, Format format
   check_reach(argument, tensor);
   check_scales(argument, tensor, role);
   const FormatTraits& traits = format_traits(format);
+  if (role == OperandRole::weights) {
+    check_alignment(argument, tensor, element_alignment(format));
+  }
   const int values_per_byte = std::max(8 / traits.bits, 1);
   if (tensor.strides[0] % values_per_byte != 0 && rows > 1) {
     refuse("{} has row stride {}, expected a multiple of {} ({} rows start on a byte)", argument, tensor.strides[0],
@@ -343,6 +361,23 @@ void check_workspace(const void* workspace, std::size_t bytes) {
   if (bytes > 0 && !is_aligned(workspace, workspace_alignment)) {
     refuse("workspace starts at {}, expected an address that is a multiple of {} bytes", fmt::ptr(workspace),
            workspace_alignment);
+  }
+}
+
+void check_outside_workspace(std::string_view argument, const Tensor& tensor, const void* workspace,
+                             std::size_t bytes) {
+  if (bytes == 0 || tensor.rank == 0 || tensor.elements() == 0 || tensor.data == nullptr) {
+    return;
+  }
+  const Span written = span_of(workspace, bytes);
+  if (may_share_memory(tensor, Tensor::contiguous(const_cast<void*>(workspace), Format::uint8,
+                                                  {static_cast<std::int64_t>(bytes)}, tensor.device))) {
+    refuse("{} shares memory with the workspace, expected a workspace apart from every tensor", argument);
+  }
+  const bool has_scales = format_traits(tensor.format).has_scales() && tensor.scales.data != nullptr;
+  if ((has_scales && overlap(scales_of(tensor), written)) ||
+      (tensor.global_scale != nullptr && overlap(span_of(tensor.global_scale, sizeof(float)), written))) {
+    refuse("{}.scales share memory with the workspace, expected a workspace apart from every tensor", argument);
   }
 }
 

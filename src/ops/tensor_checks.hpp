@@ -23,6 +23,11 @@ template <class... Arguments>
   throw Error(ErrorCode::invalid_argument, fmt::format(sentence, std::forward<Arguments>(arguments)...));
 }
 
+/// Of one element, in bytes.
+[[nodiscard]] std::size_t element_alignment(Format format);
+/// Of a CPU; 0 for all.
+void check_threads(int threads);
+
 [[nodiscard]] bool is_aligned(const void* pointer, std::size_t alignment);
 
 /// Up to max_rank extents. A call's checks allocate nothing.
@@ -69,6 +74,8 @@ void check_matrix(std::string_view argument, const Tensor& tensor, Format format
 void check_alignment(std::string_view argument, const Tensor& tensor, std::size_t alignment);
 /// There, and aligned as a Workspace is.
 void check_workspace(const void* workspace, std::size_t bytes);
+/// Neither the tensor nor what scales it lies in the workspace, which a call writes.
+void check_outside_workspace(std::string_view argument, const Tensor& tensor, const void* workspace, std::size_t bytes);
 
 /// The output lies apart from an operand, and so do the scales that are written with it. Matrices may lie beside each
 /// other in the same rows.

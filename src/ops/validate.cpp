@@ -50,6 +50,7 @@ void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void
   }
   check_matrix_at("a", a, problem.a, a.shape[0], problem.k, alignment, device);
   check_workspace(workspace, workspace_bytes);
+  check_outside_workspace("a", a, workspace, workspace_bytes);
 }
 
 void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor& c, const void* workspace,
@@ -58,6 +59,7 @@ void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor&
   check_matrix_at("c", c, problem.out, a.shape[0], problem.n, alignment, device);
   check_scales_apart(c);
   check_apart(c, "a", a);
+  check_outside_workspace("c", c, workspace, workspace_bytes);
 }
 
 }  // namespace thresher::ops

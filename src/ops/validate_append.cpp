@@ -192,6 +192,12 @@ void validate(const AppendProblem& problem) {
     refuse("problem.pairs is none, but problem.rotary_dim is {} and problem.max_position {}: leave both 0",
            problem.rotary_dim, problem.max_position);
   }
+  if (problem.theta != AppendProblem{}.theta && (problem.pairs == RotaryPairs::none || problem.max_position != 0)) {
+    refuse("problem.theta is {}, but {}: leave it {}", problem.theta,
+           problem.pairs == RotaryPairs::none ? "problem.pairs is none"
+                                              : "problem.max_position asks for a table in its place",
+           AppendProblem{}.theta);
+  }
   if (!(problem.theta > 0.0F) || !std::isfinite(problem.theta)) {
     refuse("problem.theta is {}, expected a finite number above 0", problem.theta);
   }

@@ -16,6 +16,7 @@ namespace {
 
 using ops::check_apart;
 using ops::check_no_overlap;
+using ops::check_outside_workspace;
 using ops::check_place;
 using ops::check_strides;
 using ops::refuse;
@@ -175,8 +176,11 @@ void check_descale(std::string_view argument, const AttentionProblem& problem, F
   }
 }
 
-/// What is written lies apart from what is read, and from each other.
-void check_outputs_apart(const AttentionTensors& tensors) {
+/// What is written, the workspace among it, lies apart from what is read, and from each other.
+void check_outputs_apart(const AttentionTensors& tensors, const void* workspace, std::size_t workspace_bytes) {
+  for (const auto& [argument, output] : {std::pair{"o", &tensors.o}, std::pair{"lse", &tensors.lse}}) {
+    check_outside_workspace(argument, *output, workspace, workspace_bytes);
+  }
   for (const auto& [argument, operand] :
        {std::pair{"q", &tensors.q}, std::pair{"k", &tensors.k}, std::pair{"v", &tensors.v},
         std::pair{"cu_seqlens_q", &tensors.cu_seqlens_q}, std::pair{"cu_seqlens_k", &tensors.cu_seqlens_k},
@@ -186,6 +190,7 @@ void check_outputs_apart(const AttentionTensors& tensors) {
     if (operand->data == nullptr) {
       continue;
     }
+    check_outside_workspace(argument, *operand, workspace, workspace_bytes);
     check_apart(tensors.o, argument, *operand, "o");
     if (tensors.lse.data != nullptr) {
       check_apart(tensors.lse, argument, *operand, "lse");
@@ -283,7 +288,8 @@ Tensor expanded_descale(Tensor descale, const AttentionProblem& problem) {
   return descale;
 }
 
-void validate_run(const AttentionProblem& problem, const AttentionTensors& tensors, DeviceId device) {
+void validate_run(const AttentionProblem& problem, const AttentionTensors& tensors, const void* workspace,
+                  std::size_t workspace_bytes, DeviceId device) {
   const auto shape = [&](std::int64_t heads, std::int64_t rows, std::int64_t width) {
     return problem.variable_length ? Shape{rows, heads, width} : Shape{problem.batch, heads, rows, width};
   };
@@ -326,7 +332,8 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
   check_descale("q_descale", problem, queries, "queries", tensors.q_descale, device);
   check_descale("k_descale", problem, keys, "keys and values", tensors.k_descale, device);
   check_descale("v_descale", problem, keys, "keys and values", tensors.v_descale, device);
-  check_outputs_apart(tensors);
+  check_workspace(workspace, workspace_bytes);
+  check_outputs_apart(tensors, workspace, workspace_bytes);
 }
 
 }  // namespace ops

@@ -23,7 +23,7 @@ void check_extent(const char* argument, std::int64_t extent, std::int64_t least)
 void check_stack(std::string_view argument, const Tensor& tensor, const Shape& shape, DeviceId device,
                  OperandRole role) {
   const FormatTraits& traits = format_traits(tensor.format);
-  check_place(argument, tensor, tensor.format, shape, device, 1);
+  check_place(argument, tensor, tensor.format, shape, device, element_alignment(tensor.format));
   if (tensor.elements() == 0) {
     return;
   }
@@ -285,8 +285,10 @@ void validate_run(const GroupedProblem& problem, const GroupedTensors& tensors, 
         std::pair{"bias2", &weights.bias2}}) {
     if (tensor->rank > 0 && tensor->data != nullptr) {
       check_apart(c, argument, *tensor);
+      check_outside_workspace(argument, *tensor, workspace, workspace_bytes);
     }
   }
+  check_outside_workspace("c", c, workspace, workspace_bytes);
 }
 
 }  // namespace thresher::ops

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <limits>
 #include <string>
 
+#include "ops/validate_attention.hpp"
 #include "reference/attention_judgement.hpp"
 #include "support/attention_case.hpp"
 #include "thresher/error.hpp"
@@ -84,7 +87,7 @@ TEST(Attention, ProblemsThatCannotBeAreRefused) {
   EXPECT_EQ(plan_refusal({.variable_length = true, .page_size = 16}), "problem.pages is 0, expected 1 to 2147483647");
   EXPECT_EQ(plan_refusal({.pages = 4}), "problem.pages is 4 without problem.page_size: set both, or neither");
   EXPECT_EQ(plan_refusal({}, {.strategy = "magic"}), "strategy magic is not known: use one of blockwise");
-  EXPECT_EQ(plan_refusal({}, {.threads = -1}), "options.threads is -1, expected 0 (all) or more");
+  EXPECT_EQ(plan_refusal({}, {.threads = -1}), "options.threads is -1, expected 0 (all) to 1024");
 }
 
 /// The refusal of a run whose tensors `change` spoilt; o must be untouched.
@@ -128,6 +131,25 @@ TEST(Attention, TensorsThatDoNotFitAreRefusedAndNothingIsWritten) {
             "lse shares memory with k, expected an output apart from every operand");
   EXPECT_EQ(run_refusal([](auto& t) { t.lse.data = t.o.data; }),
             "o shares memory with lse, expected an output apart from every operand");
+}
+
+TEST(Attention, AWorkspaceOverATensorIsRefused) {
+  AttentionCase c({.heads = 2, .kv_heads = 1, .queries = 4, .keys = 6, .head_dim = 64});
+  alignas(256) static std::array<std::byte, 4096> workspace;
+  const auto said = [&](Tensor AttentionTensors::* member) {
+    AttentionTensors tensors = c.tensors;
+    (tensors.*member).data = workspace.data() + 512;
+    return refusal(
+        [&] { ops::validate_run(c.problem, tensors, workspace.data(), workspace.size(), Device::cpu().id()); });
+  };
+  EXPECT_EQ(said(&AttentionTensors::q),
+            "q shares memory with the workspace, expected a workspace apart from every tensor");
+  EXPECT_EQ(said(&AttentionTensors::v),
+            "v shares memory with the workspace, expected a workspace apart from every tensor");
+  EXPECT_EQ(said(&AttentionTensors::o),
+            "o shares memory with the workspace, expected a workspace apart from every tensor");
+  EXPECT_EQ(refusal([&] { ops::validate_run(c.problem, c.tensors, workspace.data(), workspace.size(), {}); }),
+            "accepted");
 }
 
 /// Two sequences of 8 queries in all, of at most 20 keys in pages of 8, in FP8 with sinks; `change` spoils the tensors.

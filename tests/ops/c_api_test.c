@@ -402,9 +402,10 @@ static void structs_grow(void) {
   const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
   thresher_dual_gemm* plan = NULL;
   thresher_dual_gemm_problem older = problem_of_test();
-  older.struct_size = offsetof(thresher_dual_gemm_problem, alpha);
+  older.struct_size = offsetof(thresher_dual_gemm_problem, limit);
   older.activation = THRESHER_SWIGLU_CLAMPED;
-  older.alpha = older.limit = older.up_offset = NAN; /* beyond its end: never read */
+  older.alpha = 1.702F;
+  older.limit = older.up_offset = NAN; /* beyond its end: never read */
   expect(is_near(first_output(&older), clamped(1.702F, 1.0F)), "what an older struct lacks has its default");
   older.struct_size = 8;
   expect_refused(thresher_dual_gemm_plan_raw(cpu, &older, &gate, &gate, NULL, &plan),

@@ -41,6 +41,15 @@ static _Alignas(256) unsigned char workspace[1 << 20];
 static const int32_t numbers[] = {0, 2, 3, 3};
 static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
 
+static char* const unaligned = (char*)values + 1;
+
+static const char* unaligned_sentence(const char* argument) {
+  static char sentence[128];
+  snprintf(sentence, sizeof sentence, "%s starts at %p, expected an address that is a multiple of 2 bytes", argument,
+           (void*)unaligned);
+  return sentence;
+}
+
 static thresher_matrix matrix(void* data, thresher_format format, int64_t rows, int64_t columns) {
   thresher_matrix made;
   thresher_matrix_init(&made, sizeof made);
@@ -84,6 +93,17 @@ static void refuses_devices(void) {
           "device.ordinal is -1, expected 0 or more");
   expect_refused(thresher_device_name(cpu, name, 0), "the buffer for a name is null or empty", __LINE__);
   expect_refused(thresher_best_device(NULL), "device is null", __LINE__);
+  memset(name, 'x', sizeof name);
+  expect_refused(thresher_dual_gemm_strategies(cpu, name, 3),
+                 "the buffer for names has 3 bytes, expected at least 21 for \"interleaved,two_pass\"", __LINE__);
+  expect_refused(thresher_dual_gemm_strategies(cpu, name, 20),
+                 "the buffer for names has 20 bytes, expected at least 21 for \"interleaved,two_pass\"", __LINE__);
+  if (name[0] != 'x') {
+    printf("FAILED: a refused call writes names\n");
+    ++failures;
+  }
+  TAKEN(thresher_dual_gemm_strategies(cpu, name, 21));
+  TAKEN(thresher_device_name(cpu, name, 2)); /* cut off, as the header says */
 }
 
 static void refuses_options(void) {
@@ -92,13 +112,25 @@ static void refuses_options(void) {
   thresher_dual_gemm* plan = NULL;
 #define PLAN thresher_dual_gemm_plan_raw(cpu, &problem, &b, &b, &it, &plan)
   REFUSED(options(), it.struct_size = 3, PLAN,
-          "options.struct_size is 3, expected at least 4: initialise the struct with its _init function");
+          "options.struct_size is 3, expected at least 8: initialise the struct with its _init function");
   REFUSED(options(), it.struct_size = 4000000000U, PLAN,
           "options.struct_size is 4000000000, expected at most 4096: initialise the struct with its _init function");
-  REFUSED(options(), it.threads = -1, PLAN, "options.threads is -1, expected 0 (all) or more");
-  REFUSED(options(), it.threads = INT32_MAX, PLAN,
-          "no strategy takes the knobs \"threads=2147483647\": the knob threads of strategy interleaved is 2147483647, "
-          "expected one of 0, 1, …, 1024; name a strategy to hear what it says");
+  REFUSED(options(), it.threads = -1, PLAN, "options.threads is -1, expected 0 (all) to 1024");
+  REFUSED(
+      options(), it.struct_size = sizeof it - 1, PLAN,
+      "options.struct_size is 23, expected a multiple of 8, where no member is cut in two: initialise the struct with "
+      "its _init function");
+  REFUSED(options(), it.threads = INT32_MAX, PLAN, "options.threads is 2147483647, expected 0 (all) to 1024");
+  REFUSED(options(), it.threads = 1025, PLAN, "options.threads is 1025, expected 0 (all) to 1024");
+  REFUSED(options(), (it.threads = 2, it.knobs = "threads=1"), PLAN,
+          "options.threads is 2, but the knob threads is 1: give one of them, or both alike");
+  thresher_dual_gemm_options alike = options();
+  alike.threads = 2;
+  alike.knobs = "threads=2";
+  TAKEN(thresher_dual_gemm_plan_raw(cpu, &problem, &b, &b, &alike, &plan));
+  thresher_dual_gemm_destroy(plan);
+  REFUSED(options(), it.strategy = "zz\n\x1b[31m", PLAN,
+          "strategy zz??[31m is not known: use one of interleaved, two_pass");
   REFUSED(options(), it.strategy = "magic", PLAN, "strategy magic is not known: use one of interleaved, two_pass");
   REFUSED(options(), it.knobs = "colour=red", PLAN,
           "no strategy takes the knobs \"colour=red\": the strategy interleaved has no knob colour, expected one of "
@@ -181,6 +213,12 @@ static void refuses_matrices(void) {
   REFUSED(b, it.scales = ones, WEIGHTS, "b1 (gate) is fp16 with scales, expected none");
   REFUSED(b, it.global_scale = ones, WEIGHTS, "b1 (gate) is fp16 with a global scale, expected none");
   REFUSED(b, it.scale_layout = 3, WEIGHTS, "scale_layout is 3, expected 0 to 2");
+  REFUSED(b, it.scale_layout = THRESHER_SCALES_BLOCKED, WEIGHTS,
+          "b1 (gate).scales are blocked, but fp16 has none: leave the layout row-major");
+  REFUSED(b, it.struct_size = sizeof it - 1, WEIGHTS,
+          "b1 (gate).struct_size is 71, expected a multiple of 8, where no member is cut in two: initialise the struct "
+          "with its _init function");
+  REFUSED(b, it.data = unaligned, WEIGHTS, unaligned_sentence("b1 (gate)"));
   REFUSED(b, it.scales_are_powers_of_two = 1, WEIGHTS,
           "b1 (gate).scales_are_powers_of_two is 1, expected 0: only those of an output are found");
   REFUSED(b, it.scales_are_powers_of_two = 2, WEIGHTS, "b1 (gate).scales_are_powers_of_two is 2, expected 0 to 1");
@@ -193,12 +231,26 @@ static void refuses_matrices(void) {
   REFUSED(a, it.scales_are_powers_of_two = 1, RUN,
           "a.scales_are_powers_of_two is 1, expected 0: only those of an output are found");
   REFUSED(a, it.data = NULL, RUN, "a has a null data pointer");
+  REFUSED(a, it.scale_layout = THRESHER_SCALES_COLUMN_MAJOR, RUN,
+          "a.scales are column-major, but fp16 has none: leave the layout row-major");
+  REFUSED(a, it.data = workspace + 256, RUN,
+          "a shares memory with the workspace, expected a workspace apart from every tensor");
   REFUSED(c, it.row_stride = huge, WRITE,
           "c has stride 4611686018427387904 along dimension 0, expected at most 48038396025285290 with an extent of 3");
   REFUSED(c, it.scales = results, WRITE, "c is fp32 with scales, expected none");
   REFUSED(c, it.scales_are_powers_of_two = 1, WRITE,
           "c.scales are to be powers of two, which fp32 has none of: fp8_row and fp8_block outputs may have them");
   REFUSED(c, it.data = NULL, WRITE, "c has a null data pointer");
+  REFUSED(c, it.scale_layout = THRESHER_SCALES_BLOCKED, WRITE,
+          "c.scales are blocked, but fp32 has none: leave the layout row-major");
+  REFUSED(c, it.data = workspace, WRITE,
+          "c shares memory with the workspace, expected a workspace apart from every tensor");
+  REFUSED(c, it.data = workspace + 512, WRITE,
+          "c shares memory with the workspace, expected a workspace apart from every tensor");
+  REFUSED(c, it.data = workspace + 512, thresher_dual_gemm_run_prepared(plan, NULL, &a, &it, workspace),
+          "c shares memory with the workspace, expected a workspace apart from every tensor");
+  expect_refused(thresher_dual_gemm_prepare(plan, NULL, &a, values),
+                 "a shares memory with the workspace, expected a workspace apart from every tensor", __LINE__);
   expect_refused(thresher_dual_gemm_run(plan, NULL, &a, &c, NULL),
                  "workspace is null, expected 56576 bytes (workspace_bytes())", __LINE__);
   expect_refused(thresher_dual_gemm_run_flat(plan, NULL, -1, values, 0, NULL, 0, NULL, results, 0, workspace),
@@ -273,13 +325,21 @@ static void refuses_gemms(void) {
   REFUSED(problem, it.reserved = 7, PLAN, "problem.reserved is 7, expected 0");
   expect_refused(thresher_gemm_plan_raw(cpu, &problem, &b, NULL, 99, NULL, &none), "bias_format is 99, expected 0 to 9",
                  __LINE__);
+  expect_refused(thresher_gemm_plan_raw(cpu, &problem, &b, NULL, THRESHER_BF16, NULL, &none),
+                 "bias_format is bf16 without a bias: leave it 0", __LINE__);
+  REFUSED(b, it.data = unaligned, thresher_gemm_plan_raw(cpu, &problem, &it, NULL, THRESHER_FP32, NULL, &none),
+          unaligned_sentence("b"));
   expect_refused(thresher_gemm_plan_raw(cpu, &problem, &b, ones, THRESHER_FP32, NULL, &none),
                  "the weights have a bias, but problem.bias is false", __LINE__);
   REFUSED(a, it.row_stride = huge, RUN,
           "a has stride 4611686018427387904 along dimension 0, expected at most 48038396025285290 with an extent of 3");
   REFUSED(a, it.shape[0] = -1, RUN, "a has -1 rows, expected 0 to 3, which the plan was made for");
   REFUSED(options(), it.threads = -1, thresher_gemm_plan_raw(cpu, &problem, &b, NULL, THRESHER_FP32, &it, &none),
-          "options.threads is -1, expected 0 (all) or more");
+          "options.threads is -1, expected 0 (all) to 1024");
+  REFUSED(a, it.data = workspace, RUN,
+          "a shares memory with the workspace, expected a workspace apart from every tensor");
+  REFUSED(c, it.data = workspace, thresher_gemm_run(plan, NULL, &a, &it, workspace),
+          "c shares memory with the workspace, expected a workspace apart from every tensor");
 #undef PLAN
 #undef RUN
   thresher_gemm_destroy(plan);
@@ -376,6 +436,9 @@ static void refuses_groups(void) {
           "an extent of 2");
   REFUSED(view, it.order = 4, PACK, "view.order is 4, expected 0 to 3");
   REFUSED(view, it.scale_layout = 3, PACK, "scale_layout is 3, expected 0 to 2");
+  REFUSED(view, it.scale_layout = THRESHER_SCALES_BLOCKED, PACK,
+          "b1 (gate and up).scales are blocked, but fp16 has none: leave the layout row-major");
+  REFUSED(view, it.b1 = unaligned, PACK, unaligned_sentence("b1 (gate and up)"));
   REFUSED(view, it.b1 = NULL, PACK, "b1 (gate and up) has a null data pointer");
   REFUSED(
       view, it.b2 = values, PACK,
@@ -401,12 +464,23 @@ static void refuses_groups(void) {
           "weights.order is gate-first, which is of one tensor of gate and up, but bias2 is given too: leave one of "
           "them out");
   REFUSED(view, it.bias_format = 99, PACK, "view.bias_format is 99, expected 0 to 9");
+  REFUSED(view, it.bias_format = THRESHER_BF16, PACK, "view.bias_format is bf16 without a bias: leave it 0");
   REFUSED(view, it.reserved = 1, PACK, "view.reserved is 1, expected 0");
 #undef PACK
 #define RUN thresher_grouped_run(plan, NULL, &it, workspace)
   REFUSED(tensors, it.struct_size = 4000000000U, RUN,
           "tensors.struct_size is 4000000000, expected at most 4096: initialise the struct with its _init function");
   REFUSED(tensors, it.a_scale_layout = 3, RUN, "scale_layout is 3, expected 0 to 2");
+  REFUSED(tensors, it.a_scale_layout = THRESHER_SCALES_BLOCKED, RUN,
+          "a.scales are blocked, but fp16 has none: leave the layout row-major");
+  REFUSED(tensors, it.c_scale_layout = THRESHER_SCALES_BLOCKED, RUN,
+          "c.scales are blocked, but fp32 has none: leave the layout row-major");
+  REFUSED(tensors, it.a = workspace, RUN,
+          "a shares memory with the workspace, expected a workspace apart from every tensor");
+  REFUSED(tensors, it.c = workspace, RUN,
+          "c shares memory with the workspace, expected a workspace apart from every tensor");
+  REFUSED(tensors, (memcpy(workspace, numbers, sizeof numbers), it.groups = (const int32_t*)workspace), RUN,
+          "offsets shares memory with the workspace, expected a workspace apart from every tensor");
   REFUSED(tensors, it.rows = -1, RUN, "c has -1 rows, expected 0 to 3, which the plan was made for");
   REFUSED(tensors, it.rows = m + 1, RUN, "c has 4 rows, expected 0 to 3, which the plan was made for");
   REFUSED(tensors, it.a = NULL, RUN, "a has a null data pointer");
@@ -486,9 +560,9 @@ static void refuses_layers(void) {
   REFUSED(mlp, it.reserved = 2, PLAN, "problem.reserved is 2, expected 0");
 #undef PLAN
   REFUSED(options(), it.threads = -1, thresher_gated_mlp_plan(cpu, &mlp, weights, &it, NULL, &none),
-          "gate and up: options.threads is -1, expected 0 (all) or more");
+          "gate and up: options.threads is -1, expected 0 (all) to 1024");
   REFUSED(options(), it.threads = -1, thresher_gated_mlp_plan(cpu, &mlp, weights, NULL, &it, &none),
-          "down: options.threads is -1, expected 0 (all) or more");
+          "down: options.threads is -1, expected 0 (all) to 1024");
   REFUSED(x, it.row_stride = huge, thresher_gated_mlp_run(plan, NULL, &it, &out, workspace),
           "x has stride 4611686018427387904 along dimension 0, expected at most 48038396025285290 with an extent of 3");
   REFUSED(x, it.shape[0] = -1, thresher_gated_mlp_run(plan, NULL, &it, &out, workspace),
@@ -498,6 +572,10 @@ static void refuses_layers(void) {
       "out has stride 4611686018427387904 along dimension 0, expected at most 48038396025285290 with an extent of 3");
   REFUSED(out, it.scales = results, thresher_gated_mlp_run(plan, NULL, &x, &it, workspace),
           "out is fp32 with scales, expected none");
+  REFUSED(x, it.data = workspace, thresher_gated_mlp_run(plan, NULL, &it, &out, workspace),
+          "x shares memory with the workspace, expected a workspace apart from every tensor");
+  REFUSED(out, it.data = workspace, thresher_gated_mlp_run(plan, NULL, &x, &it, workspace),
+          "out shares memory with the workspace, expected a workspace apart from every tensor");
   thresher_gated_mlp_destroy(plan);
   thresher_gated_mlp_weights_destroy(weights);
 
@@ -561,9 +639,9 @@ static void refuses_layers(void) {
           "problem.intermediate_scale is 2, expected 1 for fp16, which is given no scale");
 #undef PLAN
   REFUSED(options(), it.threads = -1, thresher_moe_plan(cpu, &moe, gate_up, down, &it, NULL, &no_layer),
-          "gate_up: options.threads is -1, expected 0 (all) or more");
+          "gate_up: options.threads is -1, expected 0 (all) to 1024");
   REFUSED(options(), it.threads = -1, thresher_moe_plan(cpu, &moe, gate_up, down, NULL, &it, &no_layer),
-          "down: options.threads is -1, expected 0 (all) or more");
+          "down: options.threads is -1, expected 0 (all) to 1024");
   REFUSED(x, it.row_stride = huge, thresher_moe_run(layer, NULL, &it, numbers, ones, &out, workspace),
           "x has stride 4611686018427387904 along dimension 0, expected at most 48038396025285290 with an extent of 3");
   REFUSED(x, it.shape[0] = -1, thresher_moe_run(layer, NULL, &it, numbers, ones, &out, workspace),
@@ -572,6 +650,13 @@ static void refuses_layers(void) {
                  __LINE__);
   expect_refused(thresher_moe_run(layer, NULL, &x, numbers, NULL, &out, workspace),
                  "topk_weights has a null data pointer", __LINE__);
+  TAKEN(thresher_moe_run(layer, NULL, &x, numbers, ones, &out, workspace));
+  REFUSED(x, it.data = workspace, thresher_moe_run(layer, NULL, &it, numbers, ones, &out, workspace),
+          "x shares memory with the workspace, expected a workspace apart from every tensor");
+  REFUSED(out, it.data = workspace, thresher_moe_run(layer, NULL, &x, numbers, ones, &it, workspace),
+          "out shares memory with the workspace, expected a workspace apart from every tensor");
+  expect_refused(thresher_moe_run(layer, NULL, &x, (const int32_t*)workspace, ones, &out, workspace),
+                 "topk_ids shares memory with the workspace, expected a workspace apart from every tensor", __LINE__);
   thresher_moe_destroy(layer);
   thresher_grouped_weights_destroy(gate_up);
   thresher_grouped_weights_destroy(down);
@@ -645,12 +730,14 @@ static void refuses_attention(void) {
 #define PLAN thresher_attention_plan(cpu, &problem, &it, &none)
   REFUSED(how, it.struct_size = 4000000000U, PLAN,
           "options.struct_size is 4000000000, expected at most 4096: initialise the struct with its _init function");
-  REFUSED(how, it.threads = -1, PLAN, "options.threads is -1, expected 0 (all) or more");
+  REFUSED(how, it.threads = -1, PLAN, "options.threads is -1, expected 0 (all) to 1024");
   REFUSED(how, it.strategy = "magic", PLAN, "strategy magic is not known: use one of blockwise");
   REFUSED(how, it.knobs = "colour=red", PLAN,
           "no strategy takes the knobs \"colour=red\": the strategy blockwise has no knob colour, expected one of "
           "threads; name a strategy to hear what it says");
   REFUSED(how, it.dependent_launch = 2, PLAN, "options.dependent_launch is 2, expected 0 to 1");
+  REFUSED(how, (it.threads = 2, it.knobs = "threads=1"), PLAN,
+          "options.threads is 2, but the knob threads is 1: give one of them, or both alike");
   REFUSED(how, it.reserved = 2, PLAN, "options.reserved is 2, expected 0");
 #undef PLAN
   thresher_tensor q = tensor(values, THRESHER_FP16, 4, 1, 1, queries, 64);
@@ -731,11 +818,15 @@ static void refuses_appends(void) {
   REFUSED(problem, it.pages = huge, PLAN, "problem.pages is 4611686018427387904, expected 1 to 2147483647");
   REFUSED(problem, it.pairs = 3, PLAN, "problem.pairs is 3, expected 0 to 2");
   REFUSED(problem, it.theta = NAN, PLAN, "problem.theta is nan, expected a finite number above 0");
+  REFUSED(problem, (it.pairs = THRESHER_ROTARY_NONE, it.theta = 5), PLAN,
+          "problem.theta is 5, but problem.pairs is none: leave it 10000");
+  REFUSED(problem, (it.max_position = 5, it.theta = 5), PLAN,
+          "problem.theta is 5, but problem.max_position asks for a table in its place: leave it 10000");
   REFUSED(problem, it.has_kv_format = 2, PLAN, "problem.has_kv_format is 2, expected 0 to 1");
   REFUSED(problem, it.kv_format = THRESHER_FP8_E4M3, PLAN,
           "problem.kv_format is set, but problem.has_kv_format is 0: set that to 1, or leave problem.kv_format as its "
           "_init function does");
-  expect_refused(thresher_append_plan(cpu, &problem, -1, &none), "options.threads is -1, expected 0 (all) or more",
+  expect_refused(thresher_append_plan(cpu, &problem, -1, &none), "options.threads is -1, expected 0 (all) to 1024",
                  __LINE__);
 #undef PLAN
   const int64_t places[] = {0, 1};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -187,6 +189,30 @@ TEST(ValidateRun, TheOutputLiesApartFromTheOperands) {
   c.data = arguments.a.data;
   EXPECT_EQ(refusal([&] { validate_run(problem, arguments.a, c, nullptr, 0, 16, DeviceId{}); }),
             "c shares memory with a, expected an output apart from every operand");
+}
+
+TEST(ValidateRun, NothingOfACallLiesInItsWorkspace) {
+  Arguments arguments;
+  alignas(256) static std::array<std::byte, 1024> workspace;
+  EXPECT_EQ(arguments.run(workspace.data(), workspace.size()), "");
+  arguments.a.data = workspace.data() + 992;
+  EXPECT_EQ(arguments.run(workspace.data(), workspace.size()),
+            "a shares memory with the workspace, expected a workspace apart from every tensor");
+  EXPECT_EQ(arguments.run(workspace.data(), 512), "");  // beside it
+  EXPECT_EQ(arguments.run(nullptr, 0), "");
+  DualGemmProblem to_rows = problem;
+  to_rows.out = Format::fp8_row;
+  Tensor c = Tensor::contiguous(arguments.c_data, Format::fp8_row, {2, 4});
+  c.describe_scales(OperandRole::tokens);
+  c.scales.data = workspace.data() + 16;
+  EXPECT_EQ(refusal([&] { validate_run(to_rows, Arguments().a, c, workspace.data(), 64, 16, DeviceId{}); }),
+            "c.scales share memory with the workspace, expected a workspace apart from every tensor");
+}
+
+TEST(ValidateRun, ScalesOfAFormatWithoutThemHaveNoLayout) {
+  Arguments arguments;
+  arguments.a.scales.layout = ScaleLayout::blocked;
+  EXPECT_EQ(arguments.run(), "a.scales are blocked, but fp16 has none: leave the layout row-major");
 }
 
 TEST(ValidateRun, RequantisedOutputsHaveTheScalesOfTheirFormat) {
