@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "arena/report/report.hpp"
 #include "core/device_spec.hpp"
 #include "thresher/error.hpp"
 
@@ -54,8 +55,18 @@ void refuse_overwriting(const std::string& option, const std::string& output, co
 }
 
 void refuse_overwriting_in(const std::string& report, const std::string& input) {
-  for (const char* file : {"report.html", "report.json"}) {
+  for (const char* file : arena::report_files) {
     refuse_overwriting("--report", (fs::path(report) / file).string(), input);
+  }
+}
+
+void refuse_output_in(const std::string& report, const std::string& option, const std::string& output) {
+  for (const char* file : arena::report_files) {
+    if (same_file(output, fs::path(report) / file)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} {} is a file of --report {}: name another, or one is lost in the other", option,
+                              output, report));
+    }
   }
 }
 

@@ -20,6 +20,8 @@ inline constexpr int most_extent = 1 << 24;
 void refuse_overwriting(const std::string& option, const std::string& output, const std::string& input);
 /// The same for the files of a report in the folder `report`.
 void refuse_overwriting_in(const std::string& report, const std::string& input);
+/// Throws Error when `output`, the value of `option`, is one of those files: two outputs cannot be one file.
+void refuse_output_in(const std::string& report, const std::string& option, const std::string& output);
 
 /// --in and --out, both required; --out must not name the file that --in names. The strings must outlive the parsing.
 void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_what, std::string& out,

@@ -25,6 +25,7 @@ void report(const ReportArguments& arguments) {
   for (const std::string& profile : arguments.profiles) {
     refuse_overwriting_in(arguments.folder, profile);
   }
+  arena::check_report_files(arguments.folder);
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   const auto runs = ledger.runs();
   const arena::RunRecord run = ledger.load(arguments.run ? *arguments.run : runs.empty() ? 0 : runs.back().id);

@@ -40,19 +40,36 @@ struct TournamentArguments {
   bool tune = false;
 };
 
+/// Every file that the tournament reads, or adds to.
+std::vector<std::string> inputs_of(const TournamentArguments& arguments, const arena::TournamentOptions& options) {
+  std::vector<std::string> inputs = arguments.suites;
+  inputs.insert(inputs.end(), arguments.pitches.begin(), arguments.pitches.end());
+  for (const arena::Pitch& pitch : options.pitches) {
+    if (pitch.kernel) {
+      inputs.push_back(pitch.kernel->source);
+    }
+  }
+  inputs.push_back(arguments.ledger);
+  return inputs;
+}
+
 /// Outputs that cannot be written are found out before hours are spent, not after.
-void check_outputs(const TournamentArguments& arguments) {
+void check_outputs(const TournamentArguments& arguments, const arena::TournamentOptions& options) {
+  for (const std::string& input : inputs_of(arguments, options)) {
+    if (!arguments.report.empty()) {
+      refuse_overwriting_in(arguments.report, input);
+    }
+    if (!arguments.json.empty()) {
+      refuse_overwriting("--json", arguments.json, input);
+    }
+  }
+  if (!arguments.report.empty() && !arguments.json.empty()) {
+    refuse_output_in(arguments.report, "--json", arguments.json);
+  }
   if (!arguments.report.empty()) {
-    refuse_overwriting_in(arguments.report, arguments.ledger);
     arena::prepare_report_folder(arguments.report);
   }
   if (!arguments.json.empty()) {
-    for (const auto* inputs : {&arguments.suites, &arguments.pitches}) {
-      for (const std::string& input : *inputs) {
-        refuse_overwriting("--json", arguments.json, input);
-      }
-    }
-    refuse_overwriting("--json", arguments.json, arguments.ledger);
     arena::check_writable(arguments.json, "the JSON file");
   }
 }
@@ -163,7 +180,7 @@ void tournament(const TournamentArguments& arguments, Context& context) {
   options.forecaster = place.forecaster;
   check_tuning(arguments, options, rig);
   arena::check_field(options, rig.device(), *place.registry);
-  check_outputs(arguments);
+  check_outputs(arguments, options);
   if (arguments.resume) {
     (void)arena::Ledger(arguments.ledger, arena::Ledger::Access::read);  // one that is not there is not made
   }

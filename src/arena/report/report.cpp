@@ -66,6 +66,17 @@ std::string list_of(const std::vector<std::string>& objects) { return fmt::forma
 
 }  // namespace
 
+void check_report_files(const std::filesystem::path& folder) {
+  std::error_code missing;
+  for (const char* file : report_files) {
+    const std::filesystem::file_status status = std::filesystem::status(folder / file, missing);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+      throw Error(ErrorCode::io, fmt::format("the report {} cannot be written: it exists and is not a regular file",
+                                             (folder / file).string()));
+    }
+  }
+}
+
 void prepare_report_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -73,6 +84,7 @@ void prepare_report_folder(const std::filesystem::path& folder) {
     throw Error(ErrorCode::io, fmt::format("the report folder {} cannot be made: {}", folder.string(),
                                            error ? error.message() : "there is a file of that name"));
   }
+  check_report_files(folder);
   check_writable(folder / "report.html", "the report");
 }
 

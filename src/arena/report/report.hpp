@@ -1,5 +1,6 @@
 #pragma once
 /// The report: one HTML file that a browser opens offline, and the same as JSON.
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -7,6 +8,12 @@
 #include "arena/results/record.hpp"
 
 namespace thresher::arena {
+
+/// The files that a report may write into its folder.
+inline constexpr std::array report_files{"report.html", "report.json", "profiles.json"};
+
+/// Throws Error(io) when one of them is there and is no file, as a pipe is.
+void check_report_files(const std::filesystem::path& folder);
 
 /// Creates the folder if need be. Throws Error(io) when nothing can be written there.
 void prepare_report_folder(const std::filesystem::path& folder);
