@@ -9,9 +9,9 @@ using namespace thresher;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = fuzz::text_of(data, size);
   planner::Calibration calibration;
-  if (fuzz::understood([&] { calibration = planner::read_calibration(text); })) {
+  if (fuzz::understood([&] { calibration = planner::read_calibration(text, "H200"); })) {
     const std::string written = planner::write_calibration(calibration, "H200");
-    fuzz::require(planner::write_calibration(planner::read_calibration(written), "H200") == written);
+    fuzz::require(planner::write_calibration(planner::read_calibration(written, "H200"), "H200") == written);
   }
   const std::string tuning = ops::Tuning::parse(text).text();
   fuzz::require(ops::Tuning::parse(tuning).text() == tuning);

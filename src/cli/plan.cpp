@@ -50,8 +50,9 @@ struct PlanArguments {
     command.add_option("--top", top, "How many to show")->capture_default_str();
     command.add_flag("--sustained", sustained, "At the clock of a hot card");
     command.add_flag("--refused", refused, "Show what cannot run, and why");
-    command.add_flag("--help-knobs", help_knobs, "List every strategy with its knobs and what they may be");
-    command.add_flag("--json", json, "For machines");
+    CLI::Option* const knobs_alone =
+        command.add_flag("--help-knobs", help_knobs, "List every strategy with its knobs and what they may be");
+    command.add_flag("--json", json, "For machines")->excludes(knobs_alone);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -57,29 +58,78 @@ std::string_view trimmed(std::string_view text) {
   return begin == std::string_view::npos ? std::string_view{} : text.substr(begin, end - begin + 1);
 }
 
-void read_line(std::string_view line, Calibration& out) {
-  const std::size_t equals = line.find('=');
-  const std::string_view key = trimmed(line.substr(0, equals));
-  const std::string_view digits = equals == std::string_view::npos ? "" : trimmed(line.substr(equals + 1));
-  if (key == "device") {
-    return;
+double number_in(std::string_view digits, const CalibrationField& field) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  // Written so that NaN, which from_chars reads, is refused.
+  if (error != std::errc{} || end != digits.data() + digits.size() || !(value >= field.low && value <= field.high)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("calibration parameter {} is \"{}\": use a number from {} to {}", field.name, digits,
+                            field.low, field.high));
   }
-  for (const CalibrationField& field : calibration_fields) {
-    if (key == field.name) {
-      double value = 0;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      if (error != std::errc{} || end != digits.data() + digits.size() || value < field.low || value > field.high) {
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("calibration parameter {} is \"{}\": use a number from {} to {}", key, digits,
-                                field.low, field.high));
-      }
-      out.*field.member = value;
+  return value;
+}
+
+/// Takes the lines of a file and, at its end, nothing but a complete one.
+class CalibrationReader {
+ public:
+  explicit CalibrationReader(std::string_view device) : device_(device) {}
+
+  void read_line(std::string_view line) {
+    const std::size_t equals = line.find('=');
+    const std::string_view key = trimmed(line.substr(0, equals));
+    const std::string_view value = equals == std::string_view::npos ? "" : trimmed(line.substr(equals + 1));
+    if (key == "device") {
+      once(key, has_device_);
+      require_device(value);
       return;
     }
+    for (std::size_t i = 0; i < calibration_fields.size(); ++i) {
+      const CalibrationField& field = calibration_fields[i];
+      if (key == field.name) {
+        once(key, has_field_[i]);
+        read_.*field.member = number_in(value, field);
+        return;
+      }
+    }
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("calibration parameter \"{}\" is not known: remove the line, or calibrate again", key));
   }
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("calibration parameter \"{}\" is not known: remove the line, or calibrate again", key));
-}
+
+  [[nodiscard]] const Calibration& complete() const {
+    require("device", has_device_);
+    for (std::size_t i = 0; i < calibration_fields.size(); ++i) {
+      require(calibration_fields[i].name, has_field_[i]);
+    }
+    return read_;
+  }
+
+ private:
+  static void once(std::string_view key, bool& is_there) {
+    if (is_there) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("calibration parameter {} is given twice", key));
+    }
+    is_there = true;
+  }
+  static void require(std::string_view key, bool is_there) {
+    if (!is_there) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the calibration does not say {}: the file is not complete, calibrate again", key));
+    }
+  }
+  void require_device(std::string_view value) const {
+    if (value != fmt::format("\"{}\"", device_)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the calibration is of the device {}, expected \"{}\": it holds for no other",
+                              value.empty() ? "\"\"" : value, device_));
+    }
+  }
+
+  std::string_view device_;
+  bool has_device_ = false;
+  std::array<bool, calibration_fields.size()> has_field_{};
+  Calibration read_;
+};
 
 }  // namespace
 
@@ -136,18 +186,22 @@ std::string write_calibration(const Calibration& calibration, std::string_view d
   return out;
 }
 
-Calibration read_calibration(std::string_view text) {
-  Calibration out;
+Calibration read_calibration(std::string_view text, std::string_view device) {
+  CalibrationReader reader(device);
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
     line = trimmed(line.substr(0, line.find('#')));
+    if (!line.empty() && end == std::string_view::npos) {
+      throw Error(ErrorCode::invalid_argument,
+                  "the last line of the calibration has no end: the file is cut off, calibrate again");
+    }
     if (!line.empty()) {
-      read_line(line, out);
+      reader.read_line(line);
     }
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
   }
-  return out;
+  return reader.complete();
 }
 
 }  // namespace thresher::planner

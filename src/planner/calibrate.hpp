@@ -37,8 +37,9 @@ struct PredictionError {
 [[nodiscard]] Calibration fit(std::span<const CalibrationSample> samples, const DeviceSpec& device,
                               const Calibration& start = {});
 
-/// TOML, one line a parameter. `read_calibration` throws Error(invalid_argument) naming an unknown or impossible line.
+/// TOML, one line a parameter. `read_calibration` takes the complete file of that device alone, and throws
+/// Error(invalid_argument) naming what is unknown, impossible, given twice or missing.
 [[nodiscard]] std::string write_calibration(const Calibration& calibration, std::string_view device);
-[[nodiscard]] Calibration read_calibration(std::string_view text);
+[[nodiscard]] Calibration read_calibration(std::string_view text, std::string_view device);
 
 }  // namespace thresher::planner

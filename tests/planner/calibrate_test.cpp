@@ -91,11 +91,53 @@ TEST(Calibrate, WritesWhatItReads) {
   Calibration calibration;
   calibration.fill_us = 1.0 / 3;
   calibration.exact_instructions = 77;
-  EXPECT_EQ(read_calibration(write_calibration(calibration, "H200")), calibration);
-  EXPECT_EQ(read_calibration("# nothing changed\n\n"), Calibration{});
-  EXPECT_THROW((void)read_calibration("fill_us = fast\n"), Error);
-  EXPECT_THROW((void)read_calibration("fill_us = 900\n"), Error);
-  EXPECT_THROW((void)read_calibration("warp_speed = 9\n"), Error);
+  EXPECT_EQ(read_calibration(write_calibration(calibration, "H200"), "H200"), calibration);
+  EXPECT_EQ(read_calibration("# measured at night\n\n" + write_calibration({}, "H200") + "# the end", "H200"),
+            Calibration{});
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)read_calibration(text, "H200");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Calibrate, RefusesParametersThatAreNone) {
+  for (const std::string value : {"nan", "-nan", "nan(1)", "NaN", "inf", "-inf", "-1", "fast", "900", ""}) {
+    EXPECT_EQ(refusal("fill_us = " + value + "\n"),
+              "calibration parameter fill_us is \"" + value + "\": use a number from 0.2 to 4");
+  }
+  EXPECT_EQ(refusal("warp_speed = 9\n"),
+            "calibration parameter \"warp_speed\" is not known: remove the line, or calibrate again");
+}
+
+TEST(Calibrate, RefusesTheFileOfAnotherDevice) {
+  EXPECT_EQ(refusal(write_calibration({}, "B200")),
+            "the calibration is of the device \"B200\", expected \"H200\": it holds for no other");
+  EXPECT_EQ(refusal("device = H200\n"),
+            "the calibration is of the device H200, expected \"H200\": it holds for no other");
+  EXPECT_EQ(refusal("device\n"), "the calibration is of the device \"\", expected \"H200\": it holds for no other");
+}
+
+TEST(Calibrate, RefusesAFileThatIsNotComplete) {
+  const std::string whole = write_calibration({}, "H200");
+  const std::string no_device = "the calibration does not say device: the file is not complete, calibrate again";
+  EXPECT_EQ(refusal(""), no_device);
+  EXPECT_EQ(refusal("# nothing changed\n\n"), no_device);
+  EXPECT_EQ(refusal(whole.substr(whole.find('\n') + 1)), no_device);
+  EXPECT_EQ(refusal(whole.substr(0, whole.find("softmax_loss"))),
+            "the calibration does not say softmax_loss: the file is not complete, calibrate again");
+  EXPECT_EQ(refusal(whole.substr(0, whole.size() - 1)),
+            "the last line of the calibration has no end: the file is cut off, calibrate again");
+}
+
+TEST(Calibrate, RefusesWhatIsGivenTwice) {
+  const std::string whole = write_calibration({}, "H200");
+  EXPECT_EQ(refusal(whole + "fill_us = 1.72\n"), "calibration parameter fill_us is given twice");
+  EXPECT_EQ(refusal(whole + "device = \"H200\"\n"), "calibration parameter device is given twice");
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ LoadedCalibration load_calibration(const std::string& file, std::string_view dev
     throw Error(ErrorCode::io, fmt::format("calibration {}: {}", path.string(), read.obstacle));
   }
   try {
-    return {planner::read_calibration(*read.bytes), path.string()};
+    return {planner::read_calibration(*read.bytes, device), path.string()};
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path.string(), error.what()));
   }

@@ -45,6 +45,10 @@ TEST_F(CalibrationFile, ABadOneIsNamed) {
   write_text(file_, "speed = 3\n", "the file");
   EXPECT_EQ(error_of([] { (void)load_calibration("", "H200"); }),
             file_.string() + ": calibration parameter \"speed\" is not known: remove the line, or calibrate again");
+  write_text(file_, planner::write_calibration({}, "B200"), "the file");
+  EXPECT_EQ(error_of([] { (void)load_calibration("", "H200"); }),
+            file_.string() + ": the calibration is of the device \"B200\", expected \"H200\": it holds for no other");
+  EXPECT_EQ(load_calibration("", "B200").calibration, planner::Calibration{});
   EXPECT_EQ(error_of([] { (void)load_calibration("/none.toml", "H200"); }),
             "calibration /none.toml: the file cannot be read: No such file or directory");
 }
