@@ -1,6 +1,7 @@
 """The arena from Python: functions and files as contestants, judged by the gates of the command."""
 
 import os
+import re
 import socket
 import sys
 import threading
@@ -125,6 +126,28 @@ def gives_nothing(a, b1, b2):
     gives_back(a, b1, b2)
 
 
+async def is_awaited_by_nobody(a, b1, b2, out):
+    writes_out(a, b1, b2, out)
+
+
+def yields(a, b1, b2):
+    yield gives_back(a, b1, b2)
+
+
+def writes_out_and_gives_another(a, b1, b2, out):
+    writes_out(a, b1, b2, out)
+    return out * 2
+
+
+def writes_out_and_gives_it(a, b1, b2, out):
+    writes_out(a, b1, b2, out)
+    return out
+
+
+def gives_a_text(a, b1, b2):
+    return "c"
+
+
 def gives_a_list(a, b1, b2):
     return [gives_back(a, b1, b2)]
 
@@ -190,6 +213,8 @@ def test_honest_ones_pass_and_cheats_do_not(small, hold):
         answers_by_a_fingerprint: ("honest", "answers from a cache keyed by a fingerprint of the inputs"),
         gives_nothing: ("correct", "it gave back None, expected an array of the shape [7, 72]"),
         rewrites_who_answers_for_it: ("correct", "never written"),
+        is_awaited_by_nobody: ("correct", "it takes out and gave back a value of the type coroutine, expected nothing or out"),
+        writes_out_and_gives_another: ("correct", "it takes out and gave back another array, expected nothing or out"),
     }
     found = hold(small(), [tries_to_leave, *cheats])
     expect_honest(found, tries_to_leave)
@@ -208,10 +233,12 @@ def test_more_of_both(small, hold):
         gives_complex: ("correct", "it gave back complex64, expected float16 or another floating-point type"),
         gives_whole_numbers: ("correct", "it gave back int32, expected float16 or another floating-point type"),
         gives_objects: ("correct", "it gave back object, expected float16 or another floating-point type"),
+        yields: ("correct", "it gave back a value of the type generator, expected an array of the shape [7, 72]"),
+        gives_a_text: ("correct", "it gave back a value of the type str, expected an array of the shape [7, 72]"),
         gives_a_list: ("correct", "it gave back a value of the type list, expected an array of the shape [7, 72]"),
     }
-    found = hold(small(), [writes_out, gives_back, "interleaved", *cheats, thresher.Contestant(kernel=never_ends, time_limit_s=1)])
-    expect_honest(found, writes_out, gives_back, "interleaved")
+    found = hold(small(), [writes_out, writes_out_and_gives_it, gives_back, "interleaved", *cheats, thresher.Contestant(kernel=never_ends, time_limit_s=1)])
+    expect_honest(found, writes_out, writes_out_and_gives_it, gives_back, "interleaved")
     expect_failed(found, cheats | {never_ends: ("correct", "a call took longer than the 1 s that it may, and the kernel's process was ended")})
 
 
@@ -267,10 +294,11 @@ def test_files_that_cannot_be_loaded(small, hold, tmp_path):
     ("/no/such/python", "there is no Python /no/such/python: install one, or name one in THRESHER_PYTHON"),
     ("/bin/true", "/bin/true does not tell that it is Python 3.10 or newer: name another in THRESHER_PYTHON"),
 ])
-def test_a_python_that_cannot_be_used(small, hold, monkeypatch, program, sentence):
+def test_a_python_that_cannot_be_used(small, hold, monkeypatch, tmp_path, program, sentence):
     monkeypatch.setattr(sys, "executable", program)
-    entry = hold(small(), [writes_out])["writes_out"]
-    assert (entry.verdict, entry.sentence) == ("failed at compiles", f"writes_out.py cannot be loaded: {sentence}")
+    with pytest.raises(thresher.Error, match=f"^{re.escape(sentence)}$"):
+        hold(small(), [writes_out])
+    assert not (tmp_path / "ledger.sqlite").exists()
 
 
 def test_what_a_tournament_gives_back(small, hold, tmp_path, capsys):

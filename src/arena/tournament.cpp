@@ -276,6 +276,11 @@ bool TournamentResult::any_gate_failed() const {
 
 void check_field(const TournamentOptions& options, const Device& device, const Registry& registry) {
   (void)make_field(options, device, registry);
+  for (const Pitch& pitch : options.pitches) {
+    if (pitch.kernel) {
+      user_kernels::check_tools(*pitch.kernel, device, options.suites);
+    }
+  }
 }
 
 TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry, Ledger& ledger,

@@ -43,7 +43,8 @@ struct TournamentResult {
   [[nodiscard]] bool any_gate_failed() const;
 };
 
-/// Throws Error for contestants that do not exist: to be asked before a ledger is made.
+/// Throws Error for contestants that do not exist, and for kernels that this machine has no tools for: to be asked
+/// before a ledger is made.
 void check_field(const TournamentOptions& options, const Device& device, const Registry& registry);
 
 /// Throws Error for contestants that do not exist and for a ledger that cannot be begun, before anything is run.

@@ -2,12 +2,14 @@
 /// Kernels that users bring, as contestants, and who meets them. `server` is everywhere the command that ends up in
 /// serve_calls (call_server.hpp): the process in which a kernel runs.
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
 #include "arena/contestants/registry.hpp"
 #include "arena/pitches/kernel.hpp"
+#include "arena/suites/suite.hpp"
 #include "thresher/device.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -23,6 +25,10 @@ namespace thresher::arena::user_kernels {
 [[nodiscard]] std::unique_ptr<Contestant> baseline_of(const Kernel& kernel, const ContestantSpec& spec,
                                                       const Device& device, const Registry& registry,
                                                       const std::vector<std::string>& server);
+
+/// Throws Error when this machine has not what such a kernel is built or run with: a compiler, or a Python with the
+/// packages that make its arrays.
+void check_tools(const Kernel& kernel, const Device& device, std::span<const Suite> suites);
 
 /// Throws Error(io) when no process can be started with that command.
 void check_server(const std::vector<std::string>& server);

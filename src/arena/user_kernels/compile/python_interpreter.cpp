@@ -19,15 +19,17 @@ namespace fs = std::filesystem;
 /// What an interpreter is asked about itself, where nothing from outside runs. Frameworks are not imported, which takes
 /// seconds.
 constexpr const char* about_itself = R"(
-import importlib.metadata, json, os, platform, sys
-packages = {}
+import importlib.metadata, importlib.util, json, os, platform, sys
+packages, importable = {}, []
 for shown, name in (("NumPy", "numpy"), ("ml_dtypes", "ml_dtypes"), ("torch", "torch")):
     try:
         packages[shown] = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         pass
+    if importlib.util.find_spec(name):
+        importable.append(name)
 print(json.dumps({"program": sys.executable, "version": platform.python_implementation() + " " + platform.python_version(),
-                  "packages": packages, "at_least_3_10": sys.version_info >= (3, 10),
+                  "packages": packages, "importable": importable, "at_least_3_10": sys.version_info >= (3, 10),
                   "folders": [os.path.abspath(p) for p in [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path] if p]}))
 )";
 
@@ -55,6 +57,7 @@ PythonInterpreter find_python(const std::string& name) {
     between = ", ";
   }
   found.tools.push_back(tool_file(fs::canonical(found.program)));
+  found.importable = said.at("importable").get<std::vector<std::string>>();
   for (const auto& folder : said.at("folders")) {
     found.folders.emplace_back(folder.get<std::string>());
   }

@@ -12,6 +12,7 @@ struct PythonInterpreter {
   std::filesystem::path program;               ///< as it is started: in a virtual environment the link there
   std::string version;                         ///< "CPython 3.11.7 with NumPy 2.4.6"
   std::vector<ToolFile> tools;                 ///< the file behind the program
+  std::vector<std::string> importable;         ///< of numpy, ml_dtypes and torch
   std::vector<std::filesystem::path> folders;  ///< where it has its modules
 };
 

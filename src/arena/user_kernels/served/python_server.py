@@ -81,15 +81,26 @@ def name_of(type):
     return str(getattr(type, "name", type)).removeprefix("torch.")
 
 
+def is_array(result):
+    return hasattr(result, "shape") and hasattr(result, "dtype")
+
+
 def expect_fits(result, out):
     """Of what a kernel gave back, whatever it is: what copying would leave out is refused, rounding is not."""
-    if not hasattr(result, "shape") or not hasattr(result, "dtype"):
+    if not is_array(result):
         what = "None" if result is None else f"a value of the type {type(result).__name__}"
         raise Refused(f"it gave back {what}, expected an array of the shape {list(out.shape)}")
     if result.shape != out.shape:
         raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(out.shape)}")
     if not name_of(result.dtype).startswith(("float", "bfloat")):
         raise Refused(f"it gave back {name_of(result.dtype)}, expected {name_of(out.dtype)} or another floating-point type")
+
+
+def expect_nothing(result, out):
+    """Of what a kernel gave back that was to write `out`."""
+    if result is not None and result is not out:
+        what = "another array" if is_array(result) else f"a value of the type {type(result).__name__}"
+        raise Refused(f"it takes out and gave back {what}, expected nothing or out")
 
 
 class NumpyArrays:
@@ -222,7 +233,7 @@ class Kernel:
         named = {name: known[name] for name in self._named}
         function, copy = self._function, self._arrays.copy
         if self._writes_out:
-            return lambda: function(*operands, out, **named)
+            return lambda: expect_nothing(function(*operands, out, **named), out)
         return lambda: copy(out, function(*operands, **named))
 
     def _matrix(self, matrix):
