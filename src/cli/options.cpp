@@ -54,6 +54,13 @@ void refuse_overwriting(const std::string& option, const std::string& output, co
   }
 }
 
+void refuse_overwriting_model(const std::string& option, const std::string& output, const std::string& input) {
+  std::error_code ignored;
+  const fs::path folder = fs::is_directory(input, ignored) ? fs::path(input) : fs::path(input).parent_path();
+  refuse_overwriting(option, output, input);
+  refuse_overwriting(option, output, (folder / "config.json").string());
+}
+
 void refuse_overwriting_in(const std::string& report, const std::string& input) {
   for (const char* file : arena::report_files) {
     refuse_overwriting("--report", (fs::path(report) / file).string(), input);
@@ -74,7 +81,7 @@ void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_wh
                     const std::string& out_what) {
   command.add_option("--in", in, in_what)->required();
   command.add_option("--out", out, out_what)->required();
-  command.parse_complete_callback([&in, &out] { refuse_overwriting("--out", out, in); });
+  command.parse_complete_callback([&in, &out] { refuse_overwriting_model("--out", out, in); });
 }
 
 void add_device(CLI::App& command, std::string& device) {

@@ -18,12 +18,15 @@ inline constexpr int most_extent = 1 << 24;
 
 /// Throws Error when `output`, the value of `option`, is the file `input`: writing it would lose what is read.
 void refuse_overwriting(const std::string& option, const std::string& output, const std::string& input);
+/// The same for `input`, a folder or file of a model, and for the config.json beside it, which says what it is.
+void refuse_overwriting_model(const std::string& option, const std::string& output, const std::string& input);
 /// The same for the files of a report in the folder `report`.
 void refuse_overwriting_in(const std::string& report, const std::string& input);
 /// Throws Error when `output`, the value of `option`, is one of those files: two outputs cannot be one file.
 void refuse_output_in(const std::string& report, const std::string& option, const std::string& output);
 
-/// --in and --out, both required; --out must not name the file that --in names. The strings must outlive the parsing.
+/// --in and --out, both required; --out must not name the file that --in names, nor the config.json
+/// beside it. The strings must outlive the parsing.
 void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_what, std::string& out,
                     const std::string& out_what);
 /// --device, for Device::named.

@@ -30,7 +30,7 @@ void add_checkpoint(CLI::App& command, std::vector<std::string>& in, const std::
 formats::Checkpoint open_checkpoint(const std::vector<std::string>& in, const std::string& out) {
   formats::Checkpoint checkpoint(std::vector<std::filesystem::path>(in.begin(), in.end()));
   for (const std::filesystem::path& path : checkpoint.paths()) {
-    refuse_overwriting("--out", out, path.string());
+    refuse_overwriting_model("--out", out, path.string());
   }
   return checkpoint;
 }

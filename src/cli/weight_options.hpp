@@ -16,7 +16,7 @@ namespace thresher::cli {
 
 /// --in, once or several times, for add_checkpoint's command.
 void add_checkpoint(CLI::App& command, std::vector<std::string>& in, const std::string& what);
-/// Opens them. Throws Error when `out`, the value of --out, is one of the files that may be read.
+/// Opens them. Throws Error when `out`, the value of --out, is one of the files that may be read, config.json too.
 [[nodiscard]] formats::Checkpoint open_checkpoint(const std::vector<std::string>& in, const std::string& out);
 
 /// The names of gate and up, or of both in one tensor.

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -38,7 +39,31 @@ std::string no_unsigned(const std::string& text) {
 }
 
 std::string no_signed(const std::string& text) { return no_number<std::int64_t>(text, "whole number"); }
-std::string no_real(const std::string& text) { return no_number<double>(text, "number"); }
+
+/// Options are held in float32 or more: what becomes 0 or Inf there would be another number.
+std::string no_real(const std::string& text) {
+  if (const std::string problem = no_number<double>(text, "number"); !problem.empty()) {
+    return problem;
+  }
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto held = static_cast<float>(value);
+  if ((held == 0.0F) == (value == 0.0) && std::isinf(held) == std::isinf(value)) {
+    return "";
+  }
+  return fmt::format("{} becomes {} in float32, expected a number that it holds", text, held == 0.0F ? "0" : "Inf");
+}
+
+/// An empty text would be taken for an option that was left out.
+CLI::Validator not_empty(const std::string& option) {
+  return {[option](const std::string& text) -> std::string {
+            if (text.empty()) {
+              throw Error(ErrorCode::invalid_argument, fmt::format("{} is empty, expected a value", option));
+            }
+            return "";
+          },
+          ""};
+}
 
 /// The pieces of a text between `marks`, which stand in it one after another, the first at its beginning; nothing when
 /// they do not. The last mark is the text's end.
@@ -128,6 +153,9 @@ std::string command_of(const CLI::App& app) {
 void take_numbers_alone(CLI::App& app) {
   for (CLI::Option* const option : app.get_options()) {
     const std::string type = option->get_type_name();
+    if (!option->get_positional() && option->get_name() != "--prefix") {  // names may begin with nothing
+      option->check(not_empty(option->get_name()));
+    }
     if (type.starts_with("UINT")) {
       option->check(CLI::Validator(no_unsigned, "", "whole number"));
     } else if (type.starts_with("INT")) {

@@ -10,8 +10,8 @@ class ParseError;
 
 namespace thresher::cli {
 
-/// Options of numbers, also of subcommands, take decimal numbers alone: the parser would read 18446744073709551616 and
-/// -1 as 2^64 - 1.
+/// Options of numbers, also of subcommands, take decimal numbers alone, that float32 holds: the parser would read
+/// 18446744073709551616 and -1 as 2^64 - 1. No option but --prefix takes an empty text.
 void take_numbers_alone(CLI::App& app);
 
 /// Throws Error(invalid_argument) that names the subcommands there are, where one is missing or the word in its place
