@@ -89,13 +89,63 @@ const SafetensorsFile& Checkpoint::opened(const Source& source, std::string_view
                                              source.index, quoted_name(wanted)));
     }
     source.file = std::make_unique<SafetensorsFile>(source.path);
+    note_unlisted(source);
   }
   return *source.file;
+}
+
+void Checkpoint::note_unlisted(const Source& source) const {
+  bool is_new = false;
+  for (const StoredTensor& tensor : source.file->header().tensors) {
+    const auto listed = files_of_.find(tensor.name);
+    if (listed == files_of_.end() || &sources_[listed->second] != &source) {
+      is_new |= unlisted_.emplace(tensor.name, &source).second;
+    }
+  }
+  if (is_new) {
+    for (const std::string& name : read_) {
+      refuse_unlisted_parts(name);
+    }
+  }
+}
+
+/// X.weight, X.… and X_… of X and X.weight.
+void Checkpoint::refuse_unlisted_parts(std::string_view name) const {
+  constexpr std::string_view weight = ".weight";
+  const std::string_view layer = name.ends_with(weight) ? name.substr(0, name.size() - weight.size()) : name;
+  for (auto found = unlisted_.lower_bound(layer); found != unlisted_.end() && found->first.starts_with(layer);
+       ++found) {
+    const std::string_view rest = std::string_view(found->first).substr(layer.size());
+    if (rest.empty() || rest.front() == '.' || rest.front() == '_') {
+      refuse_unlisted(found->first, *found->second);
+    }
+  }
+}
+
+void Checkpoint::refuse_unlisted(std::string_view prefix) const {
+  const auto found = unlisted_.lower_bound(prefix);
+  if (found != unlisted_.end() && found->first.starts_with(prefix)) {
+    refuse_unlisted(found->first, *found->second);
+  }
+}
+
+void Checkpoint::refuse_unlisted(const std::string& name, const Source& source) const {
+  const auto listed = files_of_.find(name);
+  if (listed != files_of_.end()) {
+    reject(fmt::format("tensor {} is in {} and in {}, but only one of them may have it", quoted_name(name),
+                       sources_[listed->second].path.string(), source.path.string()));
+  }
+  reject(fmt::format("{} has the tensor {}, which {} does not list", source.path.string(), quoted_name(name),
+                     source.index));
 }
 
 LocatedTensor Checkpoint::find(std::string_view name) const {
   const Source& source = sources_[files_of_.find(name)->second];
   const SafetensorsFile& file = opened(source, name);
+  if (!unlisted_.empty()) {
+    refuse_unlisted_parts(name);
+  }
+  read_.emplace(name);
   const StoredTensor* tensor = file.find(name);
   if (tensor == nullptr) {
     reject(fmt::format("{} has no tensor {}, which {} places there", file.path(), quoted_name(name), source.index));

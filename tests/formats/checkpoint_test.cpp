@@ -110,6 +110,32 @@ TEST_F(CheckpointFiles, AMissingFileMattersWhenItIsRead) {
                                                " has the tensor 'y'");
 }
 
+/// Whether the file is opened before or after what it belongs to.
+TEST_F(CheckpointFiles, WhatAnIndexLeavesOutOfALayerIsRefused) {
+  write(folder / "1.safetensors", {"l.q.weight", "l.q.bias", "free.inv_freq"});
+  write(folder / "2.safetensors", {"l.k.weight", "l.q_g_idx", "l.v.weight"});
+  write_index(R"({"l.q.weight":"1.safetensors","l.k.weight":"2.safetensors"})");
+  const std::string index = (folder / "model.safetensors.index.json").string();
+  EXPECT_EQ(refusal({folder.path()}, "l.q.weight"),
+            (folder / "1.safetensors").string() + " has the tensor 'l.q.bias', which " + index + " does not list");
+  EXPECT_EQ(refusal({folder.path()}, "l.k.weight"), "");
+  write(folder / "1.safetensors", {"l.q.weight", "free.inv_freq"});
+  const Checkpoint model(folder.path());
+  EXPECT_EQ(described(model.find("l.q.weight")), "tensor 'l.q.weight' of " + (folder / "1.safetensors").string());
+  EXPECT_THROW((void)model.find("l.k.weight"), Error);
+  EXPECT_THROW(model.refuse_unlisted("l."), Error);
+  EXPECT_NO_THROW(model.refuse_unlisted("m."));
+}
+
+TEST_F(CheckpointFiles, OneTensorInTwoFilesOfAnIndexIsRefused) {
+  write(folder / "1.safetensors", {"x"});
+  write(folder / "2.safetensors", {"x", "y"});
+  write_index(R"({"x":"1.safetensors","y":"2.safetensors"})");
+  const Checkpoint model(folder.path());
+  (void)model.find("x");
+  EXPECT_THROW((void)model.find("y"), Error);
+}
+
 TEST_F(CheckpointFiles, AnIndexThatLiesIsRefused) {
   write(folder / "1.safetensors", {"x"});
   write_index(R"({"y":"1.safetensors"})");
