@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/printable.hpp"
+#include "formats/weight_parts.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
@@ -76,12 +77,17 @@ std::string beside_experts(const Checkpoint& checkpoint, const std::string& bloc
   return others;
 }
 
-/// Any other tensor inside would change what the matrices make. Names of matrices may go on behind a dot or "_".
+/// Whether behind a matrix's name there is a part of it, which is read or refused with the matrix.
+bool is_part(std::string_view rest) {
+  return rest.empty() || rest.front() == '.' ||
+         (rest.front() == '_' && (rest == "_packed" || names_part(rest.substr(1))));
+}
+
+/// Any other tensor inside would change what the matrices make.
 void refuse_beside(const Checkpoint& checkpoint, const std::string& place, const std::vector<std::string>& matrices) {
   for (const std::string& name : checkpoint.names_from(place + ".")) {
     const bool is_known = std::any_of(matrices.begin(), matrices.end(), [&](const std::string& matrix) {
-      return name.starts_with(matrix) &&
-             (name.size() == matrix.size() || name[matrix.size()] == '.' || name[matrix.size()] == '_');
+      return name.starts_with(matrix) && is_part(std::string_view(name).substr(matrix.size()));
     });
     if (!is_known) {
       reject(fmt::format("{} has {} beside {}: what it does to the layer is not known here", checkpoint.title(),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -44,7 +45,15 @@ constexpr std::array<Unread, 9> unread{{
     {"_scale", "scales belong to NVFP4 (U8) and FP8 values (F8_E4M3)"},
 }};
 
-std::string_view reason_against(std::string_view name, bool adds_bias = false) {
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return lower;
+}
+
+std::string_view reason_against(std::string_view part, bool adds_bias = false) {
+  const std::string name = lower_case(part);
   if (adds_bias && name.ends_with("bias")) {
     return "a bias of X or X.weight is X.bias or X_bias, and no other";
   }
@@ -59,20 +68,6 @@ std::string_view reason_against(std::string_view name, bool adds_bias = false) {
 [[noreturn]] void refuse_part(const Checkpoint& checkpoint, std::string_view part, std::string_view values,
                               std::string_view reason) {
   reject(fmt::format("{} has {} beside {}: {}", checkpoint.title(), quoted_name(part), quoted_name(values), reason));
-}
-
-/// Words that name a part of a tensor behind the tensor's own name: "b1_zero_point", "b1_pre_quant_scale".
-bool names_part(std::string_view ending) {
-  constexpr std::array<std::string_view, 13> words{"bias",  "scale", "scales", "descale", "zero", "zeros", "qzeros",
-                                                   "point", "idx",   "perm",   "shape",   "amax", "blocks"};
-  while (!ending.empty()) {
-    const std::size_t end = std::min(ending.find('_'), ending.size());
-    if (std::find(words.begin(), words.end(), ending.substr(0, end)) != words.end()) {
-      return true;
-    }
-    ending.remove_prefix(std::min(end + 1, ending.size()));
-  }
-  return false;
 }
 
 /// X of X.weight, else the name itself; nothing of "weight".
@@ -139,6 +134,23 @@ void check_padding(const LocatedTensor& scales, std::span<const std::byte> bytes
 }
 
 }  // namespace
+
+/// Words that stand behind the tensor's own name: "b1_zero_point", "b1_pre_quant_scale".
+bool names_part(std::string_view ending) {
+  constexpr std::array<std::string_view, 21> words{
+      "bias", "scale", "scales", "scaling", "descale", "zero",  "zeros", "qzeros",   "zp",     "point", "idx",
+      "perm", "order", "shape",  "amax",    "blocks",  "shift", "lora",  "rotation", "rotate", "smooth"};
+  const std::string lower = lower_case(ending);
+  ending = lower;
+  while (!ending.empty()) {
+    const std::size_t end = std::min(ending.find('_'), ending.size());
+    if (std::find(words.begin(), words.end(), ending.substr(0, end)) != words.end()) {
+      return true;
+    }
+    ending.remove_prefix(std::min(end + 1, ending.size()));
+  }
+  return false;
+}
 
 std::string described_with_type(const LocatedTensor& located) {
   return fmt::format("{} is {}", described(located), type_and_shape(*located.tensor));

@@ -22,6 +22,9 @@ struct Fp8Scales {
   std::vector<float> global_scales;  ///< of fp8_tensor: one for each matrix
 };
 
+/// Whether "zero_point" of "b1_zero_point" names a part of the tensor b1, in whatever case.
+[[nodiscard]] bool names_part(std::string_view ending);
+
 /// The parts of the tensor `values`, which is X or X.weight: every X.… and X.weight_…, and each X_… that a bias, a
 /// scale, a zero point or an order is named. Without the values themselves and what scales the layer's input
 /// (input_scale, input_global_scale). The name `values` need not be a tensor's, as that of NAME_blocks and NAME_scales
