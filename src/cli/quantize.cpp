@@ -67,6 +67,10 @@ void quantize(const QuantizeOptions& options) {
     fmt::print("{} -> {} [{}{}, {}]: {} bytes to {}\n", printable(tensor.name), printable(tensor.new_name),
                tensor.is_stack ? fmt::format("{}, ", tensor.matrices) : "", tensor.rows, tensor.k, tensor.bytes_before,
                tensor.bytes_after);
+    if (tensor.lost > 0) {
+      remark(stderr, fmt::format("warning: {} values of {} that are not 0 become 0: {} has none as small\n",
+                                 tensor.lost, printable(tensor.name), formats::name(options.to)));
+    }
   }
   for (const formats::CopiedTensor& tensor : report.copied) {
     fmt::print("{} left alone: {}\n", printable(tensor.name), tensor.reason);

@@ -1,6 +1,7 @@
 #include "formats/quantize_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>
@@ -24,6 +25,7 @@
 #include "formats/safetensors.hpp"
 #include "formats/scales.hpp"
 #include "formats/stack_layout.hpp"
+#include "formats/weight_parts.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
@@ -71,11 +73,51 @@ std::string obstacle(const StoredTensor& tensor, Quantization to) {
 /// What scales are named after.
 std::string base_of(const std::string& name) { return name.ends_with("weight") ? name : name + ".weight"; }
 
+/// What becomes of a matrix [rows, K] or a stack [E, rows, K]: its values and their scales.
+std::vector<StoredTensor> parts_of(const std::string& name, const std::vector<std::int64_t>& shape, Quantization to) {
+  const std::int64_t rows = shape[shape.size() - 2];
+  const std::int64_t k = shape.back();
+  const std::vector<std::int64_t> matrices(shape.begin(), shape.end() - 2);  // [E] of a stack
+  const auto of = [&](std::initializer_list<std::int64_t> extents) {
+    std::vector<std::int64_t> whole = matrices;
+    whole.insert(whole.end(), extents);
+    return whole;
+  };
+  if (to == Quantization::nvfp4) {
+    return {{name, Dtype::u8, of({rows, k / 2}), 0, 0},
+            {name + "_scale", Dtype::f8_e4m3, of({rows, k / scale_block}), 0, 0},
+            {name + "_scale_2", Dtype::f32, matrices, 0, 0}};
+  }
+  if (to == Quantization::mxfp4) {
+    return {{name + "_packed", Dtype::u8, of({rows, k / 2}), 0, 0},
+            {name + "_scale", Dtype::u8, of({rows, k / mxfp4_block}), 0, 0}};
+  }
+  const Format format = format_of(to);
+  const Scales::Block block = scale_block_of(format, OperandRole::weights, k);
+  const std::vector<std::int64_t> scales =
+      !format_traits(format).has_scales() ? matrices : of({ceil_div(rows, block.rows), ceil_div(k, block.columns)});
+  return {{name, Dtype::f8_e4m3, of({rows, k}), 0, 0},
+          {name + (format == Format::fp8_block ? "_scale_inv" : "_scale"), Dtype::f32, scales, 0, 0}};
+}
+
+/// Whether a tensor that is named X and this says that the values of X or X.weight are not what they seem. Scales of
+/// what enters and leaves a layer do not.
+bool changes_values(std::string_view ending) {
+  constexpr std::array<std::string_view, 6> of_tokens{
+      "input_scale", "input_global_scale", "output_scale", "q_scale", "k_scale", "v_scale"};
+  return names_part(ending) && !ending.ends_with("bias") && !ending.starts_with("lora") &&
+         std::find(of_tokens.begin(), of_tokens.end(), ending) == of_tokens.end();
+}
+
 /// Decides what becomes of each tensor of a file.
 class Selector {
  public:
   Selector(const SafetensorsFile& file, const QuantizeSelection& selection, Quantization to)
-      : file_(file), selection_(selection), to_(to) {}
+      : file_(file), selection_(selection), to_(to) {
+    for (const StoredTensor& tensor : file.header().tensors) {
+      names_.insert(tensor.name);
+    }
+  }
 
   NewNames select(QuantizeReport& report) const {
     check_includes();
@@ -85,7 +127,8 @@ class Selector {
       if (reason.empty()) {
         names.emplace(tensor.name, base_of(tensor.name));
       } else {
-        const bool is_missed = is_stack(tensor) && reason == obstacle_of_stack(tensor);
+        const bool is_missed =
+            reason == obstacle_beside(tensor) || (is_stack(tensor) && reason == obstacle_of_stack(tensor));
         report.copied.push_back({tensor.name, std::move(reason), tensor.bytes(), is_missed});
       }
     }
@@ -145,7 +188,28 @@ class Selector {
     if (const std::optional<Kept> stays = kept(tensor.name, include)) {
       return fmt::format("{} ({})", stays->what, stays->pattern);
     }
-    return is_stack(tensor) ? obstacle_of_stack(tensor) : "";
+    const std::string beside = obstacle_beside(tensor);
+    return beside.empty() && is_stack(tensor) ? obstacle_of_stack(tensor) : beside;
+  }
+
+  /// Empty where nothing beside the tensor changes what its values mean. What quantising would write is refused later.
+  [[nodiscard]] std::string obstacle_beside(const StoredTensor& tensor) const {
+    if (!obstacle(tensor, to_).empty()) {
+      return "";
+    }
+    constexpr std::string_view weight = ".weight";
+    std::string_view layer = tensor.name;
+    layer.remove_suffix(layer.ends_with(weight) ? weight.size() : 0);
+    const std::vector<StoredTensor> parts = parts_of(base_of(tensor.name), tensor.shape, to_);
+    for (auto name = names_.lower_bound(layer); name != names_.end() && name->starts_with(layer); ++name) {
+      const std::string_view rest = std::string_view(*name).substr(layer.size());
+      const bool is_part =
+          rest.size() > 1 && (rest.front() == '.' || rest.front() == '_') && changes_values(rest.substr(1));
+      if (is_part && std::none_of(parts.begin(), parts.end(), [&](const auto& part) { return part.name == *name; })) {
+        return fmt::format("beside {}, which changes what its values mean", quoted_name(*name));
+      }
+    }
+    return "";
   }
 
   [[nodiscard]] bool is_named(const StoredTensor& tensor) const {
@@ -166,34 +230,8 @@ class Selector {
   const SafetensorsFile& file_;
   const QuantizeSelection& selection_;
   Quantization to_;
+  std::set<std::string, std::less<>> names_;
 };
-
-/// What becomes of a matrix [rows, K] or a stack [E, rows, K]: its values and their scales.
-std::vector<StoredTensor> parts_of(const std::string& name, const std::vector<std::int64_t>& shape, Quantization to) {
-  const std::int64_t rows = shape[shape.size() - 2];
-  const std::int64_t k = shape.back();
-  const std::vector<std::int64_t> matrices(shape.begin(), shape.end() - 2);  // [E] of a stack
-  const auto of = [&](std::initializer_list<std::int64_t> extents) {
-    std::vector<std::int64_t> whole = matrices;
-    whole.insert(whole.end(), extents);
-    return whole;
-  };
-  if (to == Quantization::nvfp4) {
-    return {{name, Dtype::u8, of({rows, k / 2}), 0, 0},
-            {name + "_scale", Dtype::f8_e4m3, of({rows, k / scale_block}), 0, 0},
-            {name + "_scale_2", Dtype::f32, matrices, 0, 0}};
-  }
-  if (to == Quantization::mxfp4) {
-    return {{name + "_packed", Dtype::u8, of({rows, k / 2}), 0, 0},
-            {name + "_scale", Dtype::u8, of({rows, k / mxfp4_block}), 0, 0}};
-  }
-  const Format format = format_of(to);
-  const Scales::Block block = scale_block_of(format, OperandRole::weights, k);
-  const std::vector<std::int64_t> scales =
-      !format_traits(format).has_scales() ? matrices : of({ceil_div(rows, block.rows), ceil_div(k, block.columns)});
-  return {{name, Dtype::f8_e4m3, of({rows, k}), 0, 0},
-          {name + (format == Format::fp8_block ? "_scale_inv" : "_scale"), Dtype::f32, scales, 0, 0}};
-}
 
 /// The tensors of the output, each name once.
 std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& selection, Quantization to) {
@@ -251,6 +289,24 @@ std::vector<std::vector<std::byte>> quantized_parts(const Tensor& matrix, const 
   return parts;
 }
 
+/// How many values of a matrix, none of which stays, are not 0; 0 where one stays or there is none. A code's sign is
+/// its highest bit, of two in a byte the highest of each half.
+std::size_t lost_values(std::span<const std::byte> values, Dtype dtype, std::span<const std::byte> codes, Dtype to) {
+  const std::byte magnitude{to == Dtype::u8 ? std::uint8_t{0x77} : std::uint8_t{0x7F}};
+  if (std::any_of(codes.begin(), codes.end(), [&](std::byte code) { return (code & magnitude) != std::byte{0}; })) {
+    return 0;
+  }
+  const std::size_t bytes = dtype == Dtype::f32 ? 4 : 2;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < values.size(); i += bytes) {
+    const std::span<const std::byte> value = values.subspan(i, bytes);  // little-endian
+    const bool is_zero = (value.back() & std::byte{0x7F}) == std::byte{0} &&
+                         std::all_of(value.begin(), value.end() - 1, [](std::byte one) { return one == std::byte{0}; });
+    count += is_zero ? 0 : 1;
+  }
+  return count;
+}
+
 /// One matrix after another, so that no more than one is in memory.
 QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor, const std::string& name,
                          Quantization to, SafetensorsWriter& writer) {
@@ -263,6 +319,7 @@ QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor
                        tensor.shape[tensor.shape.size() - 2],
                        tensor.shape.back(),
                        tensor.bytes(),
+                       0,
                        0};
   std::vector<std::byte> values(matrices == 0 ? 0 : tensor.bytes() / static_cast<std::uint64_t>(matrices));
   for (std::int64_t i = 0; i < matrices; ++i) {
@@ -272,6 +329,7 @@ QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor
     const Tensor matrix = Tensor::contiguous(values.data(), floating_format(tensor.dtype), {done.rows, done.k});
     const std::vector<std::vector<std::byte>> bytes =
         quantized_parts(matrix, is_stack(tensor) ? fmt::format("matrix {} of {}", i, title) : title, to);
+    done.lost += lost_values(values, tensor.dtype, bytes.front(), parts.front().dtype);
     for (std::size_t part = 0; part < parts.size(); ++part) {
       writer.write(parts[part].name, at * bytes[part].size(), bytes[part]);
       done.bytes_after += bytes[part].size();

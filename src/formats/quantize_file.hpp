@@ -34,6 +34,7 @@ struct QuantizedTensor {
   std::int64_t k = 0;
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;  ///< values and scales
+  std::uint64_t lost = 0;         ///< values that are not 0, of matrices of which nothing but 0 is left
 };
 
 /// A tensor that was copied as it is.
@@ -41,7 +42,8 @@ struct CopiedTensor {
   std::string name;
   std::string reason;
   std::uint64_t bytes = 0;
-  bool is_missed = false;  ///< a stack that is not [E, rows, K], or that is not known to be
+  /// A stack that is not [E, rows, K] or not known to be, or a matrix beside which there are scales or an order.
+  bool is_missed = false;
 };
 
 struct QuantizeReport {
@@ -55,7 +57,8 @@ struct QuantizeReport {
 /// routers and what else `kept` names stay as they are unless an include pattern says their word itself, as "*embed*"
 /// does and "model.*" does not. A stack [E, rows, K] is quantised matrix by matrix, its scales one matrix's behind the
 /// other's, as load_stack reads them; one that is [E, K, rows], or of which the file does not say what it is
-/// (stack_layout) and no include pattern is the name, stays as it is.
+/// (stack_layout) and no include pattern is the name, stays as it is. So does a matrix beside which there is a scale, a
+/// zero point or an order, since its values are not the weights.
 /// As in ModelOpt's checkpoints, X.weight becomes X.weight (U8 [rows, K/2]), X.weight_scale (F8_E4M3 [rows, K/16]) and
 /// X.weight_scale_2 (F32 [], which multiplies). MXFP4 is X.weight_packed (U8 [rows, K/2]) with X.weight_scale (U8
 /// [rows, K/32], exponents of 2) as in compressed-tensors' (mxfp4-pack-quantized). FP8 is X.weight (F8_E4M3 [rows, K])

@@ -205,6 +205,39 @@ TEST_F(QuantizeFile, WhatCannotBeQuantisedIsNamedAndNothingIsWritten) {
   EXPECT_NE(refusal({}).find("already has a tensor 'b1.weight_scale'"), std::string::npos);
 }
 
+/// Scales, zero points and orders beside a matrix say that its values are not the weights.
+TEST_F(QuantizeFile, AMatrixWithScalesOrAnOrderStaysAsItIs) {
+  for (const char* const part : {"layer.weight_scale_inv", "layer.g_idx", "layer.weight_zero_point", "layer_scale"}) {
+    write_safetensors(in,
+                      std::vector<TensorToWrite>{{"layer.weight", Dtype::f32, {2, 32}, std::as_bytes(std::span(wide))},
+                                                 {"b1", Dtype::f16, {3, 16}, std::as_bytes(std::span(half))},
+                                                 {"b1.input_scale", Dtype::f32, {3}, std::as_bytes(std::span(bias))},
+                                                 {part, Dtype::f32, {3}, std::as_bytes(std::span(bias))}});
+    const QuantizeReport report = quantize_file(in, out, {});
+    ASSERT_EQ(report.quantized.size(), 1U) << part;
+    EXPECT_EQ(report.quantized.front().name, "b1");
+    const auto layer = std::find_if(report.copied.begin(), report.copied.end(),
+                                    [](const CopiedTensor& tensor) { return tensor.name == "layer.weight"; });
+    ASSERT_NE(layer, report.copied.end());
+    EXPECT_TRUE(layer->is_missed);
+    EXPECT_EQ(layer->reason, "beside '" + std::string(part) + "', which changes what its values mean");
+  }
+}
+
+TEST_F(QuantizeFile, ValuesThatAllBecomeZeroAreCounted) {
+  write_input();
+  EXPECT_EQ(quantize_file(in, out, {}).quantized.front().lost, 0U);
+  std::fill(wide.begin(), wide.end(), 0.0F);
+  for (const float least : {0.0F, 1e-44F, -1e-44F}) {
+    wide[3] = least;
+    wide[40] = least;
+    write_input();
+    for (const Quantization to : all_quantizations) {
+      EXPECT_EQ(quantize_file(in, out, {}, to).quantized.front().lost, least == 0.0F ? 0U : 2U) << name(to);
+    }
+  }
+}
+
 /// A file of F16 matrices [3, 16] of these names, but "*bias" with one dimension.
 class QuantizeModel : public QuantizeFile {
  protected:
