@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -21,22 +21,49 @@ struct LayerOfMatrix {
   std::int64_t number = 0;
 };
 
+/// A number between dots, and where the name before it begins: 6 of "model.layers.3.mlp".
+struct Numbered {
+  std::size_t begin = 0;
+  std::size_t number_at = 0;
+};
+
+/// The first "layers.3." of a name, or else the first such word with a number: "h.3.", "blocks.3.".
+std::optional<Numbered> numbered_part(std::string_view matrix) {
+  std::optional<Numbered> first;
+  std::size_t before = 0;
+  for (std::size_t at = 0; at < matrix.size();) {
+    const std::size_t end = std::min(matrix.find('.', at), matrix.size());
+    const std::string_view part = matrix.substr(at, end - at);
+    const bool is_number = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    if (is_number && at > 0 && end < matrix.size()) {
+      const Numbered found{before, at};
+      if (matrix.substr(before, at - before) == "layers.") {
+        return found;
+      }
+      first = first ? first : found;
+    }
+    before = at;
+    at = end + 1;
+  }
+  return first;
+}
+
 /// Of "model.layers.3.mlp.gate_proj".
 std::optional<LayerOfMatrix> layer_of(std::string_view matrix) {
-  constexpr std::string_view layers = "layers.";
-  const std::size_t at = matrix.find(layers);
-  if (at == std::string_view::npos || (at > 0 && matrix[at - 1] != '.')) {
-    return std::nullopt;
-  }
+  const std::optional<Numbered> part = numbered_part(matrix);
   LayerOfMatrix found;
-  const std::string_view rest = matrix.substr(at + layers.size());
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), found.number);
-  if (error != std::errc{} || end == rest.data() + rest.size() || *end != '.') {
+  const std::string_view rest = part ? matrix.substr(part->number_at) : "";
+  if (!part || std::from_chars(rest.data(), rest.data() + rest.size(), found.number).ec != std::errc{}) {
     return std::nullopt;
   }
-  found.names.prefix = matrix.substr(0, at);
+  found.names.prefix = matrix.substr(0, part->begin);
   found.names.has_experts = rest.find(".experts.") != std::string_view::npos;
   return found;
+}
+
+/// Beside the file that has the matrix.
+formats::ModelConfig config_of(const formats::Checkpoint& checkpoint, const std::string& matrix) {
+  return formats::ModelConfig::beside(formats::WeightParts(checkpoint, matrix).values().file->path());
 }
 
 }  // namespace
@@ -69,14 +96,21 @@ formats::SourcedActivation ActivationOptions::chosen(const formats::ModelConfig&
   return chosen;
 }
 
-formats::SourcedActivation ActivationOptions::chosen(const formats::Checkpoint& checkpoint,
-                                                     const std::string& matrix) const {
+formats::SourcedActivation ActivationOptions::chosen(const formats::Checkpoint& checkpoint, const std::string& matrix,
+                                                     bool adds_bias) const {
   const std::optional<LayerOfMatrix> layer = layer_of(matrix);
   if (!layer) {
     return {given(), no_config};
   }
-  const std::filesystem::path file = formats::WeightParts(checkpoint, matrix).values().file->path();
-  return chosen(formats::ModelConfig::beside(file), layer->names, layer->number);
+  const formats::ModelConfig config = config_of(checkpoint, matrix);
+  config.refuse_changed_products(layer->names, adds_bias);
+  return chosen(config, layer->names, layer->number);
+}
+
+void refuse_changed_products(const formats::Checkpoint& checkpoint, const std::string& matrix) {
+  if (const std::optional<LayerOfMatrix> layer = layer_of(matrix)) {
+    config_of(checkpoint, matrix).refuse_changed_products(layer->names);
+  }
 }
 
 void say_what_config_chose(const formats::SourcedActivation& chosen) {

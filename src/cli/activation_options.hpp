@@ -18,9 +18,9 @@ class ActivationOptions {
   [[nodiscard]] formats::SourcedActivation chosen(const formats::ModelConfig& config,
                                                   const formats::FeedForwardNames& layer, std::int64_t number) const;
   /// The same for a matrix that is named as a layer's, "model.layers.3.mlp.gate_proj", by the config.json beside its
-  /// file; silu for one that is not, or without such a file.
-  [[nodiscard]] formats::SourcedActivation chosen(const formats::Checkpoint& checkpoint,
-                                                  const std::string& matrix) const;
+  /// file; silu for one that is not, or without such a file. What else changes its products is refused.
+  [[nodiscard]] formats::SourcedActivation chosen(const formats::Checkpoint& checkpoint, const std::string& matrix,
+                                                  bool adds_bias = false) const;
   /// Where nothing but the options may say so.
   [[nodiscard]] Activation given() const;
 
@@ -29,6 +29,10 @@ class ActivationOptions {
   const CLI::Option* kind_ = nullptr;
   ActivationParameters constants_{};
 };
+
+/// Throws Error(invalid_argument) where the config.json of the layer that the matrix is named after changes what its
+/// products mean, as ModelConfig::refuse_changed_products does.
+void refuse_changed_products(const formats::Checkpoint& checkpoint, const std::string& matrix);
 
 /// A line that says which activation a config.json chose, where one did.
 void say_what_config_chose(const formats::SourcedActivation& chosen);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/activation_options.hpp"
 #include "cli/cli.hpp"
 #include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
@@ -30,6 +31,7 @@ void pack_file(const PackFileOptions& options) {
   leave_no_temporary_files();
   const formats::Checkpoint checkpoint = open_checkpoint(options.in, options.out);
   const auto [gate, up] = options.names.load(checkpoint, options.operands.scale_layout);
+  refuse_changed_products(checkpoint, options.names.first_name());
   options.operands.check_scale_layout(std::nullopt, {gate.format(), up.format()});
   const Device device = Device::named(options.operands.device);
   const ops::DeviceTensor gate_there(gate.view(), device);

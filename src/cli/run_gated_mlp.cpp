@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "cli/run_output.hpp"
 #include "cli/weight_options.hpp"
 #include "core/printable.hpp"
+#include "core/remark.hpp"
 #include "formats/operands.hpp"
 #include "formats/stacks.hpp"
 #include "ops/device_memory.hpp"
@@ -140,6 +142,11 @@ void run_gated_mlp(const LayerArguments& arguments) {
   config.refuse_what_is_not_computed(names);
   const formats::SourcedActivation chosen = arguments.activation.chosen(config, names, arguments.layer);
   const LayerWeights weights(model, names, arguments.operands.scale_layout, device);
+  model.refuse_unlisted(names.block + ".");
+  config.check_sizes(names, weights.experts(), weights.hidden_size());
+  if (const std::string doubt = config.doubt(names, weights.gate().format); !doubt.empty()) {
+    remark(stderr, fmt::format("warning: {}\n", printable(doubt)));
+  }
   if (x.k() != weights.hidden_size()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has {} columns, but the layer {} has the hidden size {}", x.source(), x.k(),

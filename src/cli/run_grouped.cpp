@@ -223,7 +223,7 @@ void run_grouped(const GroupedArguments& arguments) {
   const Weights weights(files, arguments);
   std::optional<formats::SourcedActivation> chosen;
   if (arguments.activation) {
-    chosen = arguments.activation->chosen(files.checkpoint(), arguments.names.first_name());
+    chosen = arguments.activation->chosen(files.checkpoint(), arguments.names.first_name(), weights.given.has_bias());
   }
   const GroupedProblem problem =
       problem_of(rows, weights, chosen ? std::optional(chosen->activation) : std::nullopt, arguments);

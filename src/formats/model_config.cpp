@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "core/input_file.hpp"
 #include "core/printable.hpp"
+#include "formats/config_words.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
@@ -151,25 +151,29 @@ std::optional<ActivationKind> kind_named(std::string_view name) {
 constexpr std::array activation_keys{"hidden_activation", "hidden_act", "mlp_hidden_act", "activation_function"};
 constexpr const char* hidden_act = "hidden_act";
 
-/// Parts of the file that speak of text.
-constexpr std::array text_sections{"text_config", "language_config", "llm_config"};
+/// Which layers stay as they are.
+constexpr std::array lists_of_unquantised{"ignore",          "ignored_layers",        "modules_to_not_convert",
+                                          "exclude_modules", "llm_int8_skip_modules", "dynamic"};
 
-bool contains_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+/// What is read of a layer's parts beside them.
+constexpr std::array keys_of_constants{"swiglu_limit", "swiglu_limits", "swiglu_limits_shared", "swiglu_alpha",
+                                       "activation_sparsity_pattern"};
+
+template <class Keys>
+bool is_among(const Keys& keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-/// Keys that may name an activation of experts or of dense layers, though not in any way that is known:
-/// "moe_activation", "ffn_act_fn". Routers and shared experts have their own.
-bool may_name_activation(std::string_view key, bool of_experts) {
-  const bool is_of_experts = contains_one_of(key, {"moe", "expert"});
-  return (is_of_experts ? of_experts : contains_one_of(key, {"mlp", "ffn", "feed_forward"})) &&
-         contains_one_of(key, {"_act", "activation"}) && !contains_one_of(key, {"router", "gate", "score", "shared"});
+/// "text_config.hidden_act", "block_configs[0]".
+std::string inside(const std::string& path, std::string_view key) {
+  return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
 }
 
-bool is_of_images(std::string_view prefix) { return contains_one_of(prefix, {"vision", "visual"}); }
-
-bool is_of_sound(std::string_view prefix) { return prefix.find("audio") != std::string_view::npos; }
+/// "gated-silu" is T5's way to write silu.
+std::optional<ActivationKind> kind_written(std::string_view text) {
+  constexpr std::string_view gated = "gated-";
+  return kind_named(text.starts_with(gated) ? text.substr(gated.size()) : text);
+}
 
 }  // namespace
 
@@ -180,6 +184,7 @@ struct ModelConfig::Parsed {
   /// A layer's part of the file, inner first.
   struct Section {
     const Parsed& config;
+    LayerWords words;
     std::vector<const json*> parts;
 
     [[nodiscard]] const json* find(std::string_view key) const {
@@ -195,12 +200,12 @@ struct ModelConfig::Parsed {
     template <class Keys>
     [[nodiscard]] Section first_part_with(const Keys& keys) const {
       for (const json* const part : parts) {
-        const Section one{config, {part}};
+        const Section one{config, words, {part}};
         if (std::any_of(keys.begin(), keys.end(), [&](const char* key) { return one.find(key) != nullptr; })) {
           return one;
         }
       }
-      return {config, {}};
+      return {config, words, {}};
     }
     [[noreturn]] void refuse(std::string_view key, const json& value, std::string_view expected) const {
       reject(fmt::format("{}: {} is {}, expected {}", config.file, key, shown(value), expected));
@@ -224,6 +229,21 @@ struct ModelConfig::Parsed {
       }
       return number;
     }
+    /// In `part`, which lies at `path`.
+    void refuse_rotations(const json& part, const std::string& path) const {
+      for (const auto& [key, value] : part.items()) {
+        if (speaks_of_rotation(key) && !says_nothing(value) && !value.empty()) {
+          refuse(inside(path, key), value, "none: nothing is rotated here");
+        }
+      }
+    }
+    /// Where it is a number, which must be `wanted`, as `what` has it.
+    void expect_number(std::string_view key, std::int64_t wanted, std::string_view what) const {
+      const json* const value = find(key);
+      if (value != nullptr && value->is_number() && *value != wanted) {
+        refuse(key, *value, fmt::format("{}, as many as {}", wanted, what));
+      }
+    }
     [[nodiscard]] bool is_true(std::string_view key) const {
       const json* const value = find(key);
       if (value != nullptr && !value->is_boolean()) {
@@ -233,27 +253,113 @@ struct ModelConfig::Parsed {
     }
   };
 
-  [[nodiscard]] Section section(std::string_view prefix) const {
-    Section section{*this, {}};
-    if (is_of_images(prefix) || is_of_sound(prefix)) {
-      const auto inner = root.find(is_of_sound(prefix) ? "audio_config" : "vision_config");
-      if (inner != root.end() && inner->is_object()) {
-        section.parts.push_back(&*inner);
-      }
-      return section;
-    }
-    for (const char* const name : text_sections) {
-      const auto inner = root.find(name);
-      if (inner != root.end() && inner->is_object()) {
-        section.parts.push_back(&*inner);
-      }
-    }
-    section.parts.push_back(&root);
+  [[nodiscard]] Section section(const FeedForwardNames& layer) const {
+    Section section{*this, LayerWords(layer), {}};
+    add_parts(root, !section.words.sees_or_hears(), section);
     return section;
+  }
+
+ private:
+  /// `part` and its own parts, inner first; of towers none but those of images and sound.
+  static void add_parts(const json& part, bool counts, Section& section) {
+    for (const auto& [key, value] : part.items()) {
+      if (value.is_object() && section.words.is_own_part(key)) {
+        add_parts(value, counts || section.words.is_of_tower(key), section);
+      }
+    }
+    if (counts) {
+      section.parts.push_back(&part);
+    }
   }
 };
 
 namespace {
+
+/// Whatever else in the file speaks of an activation of this layer, or may: it says the same or is refused.
+template <class Section>
+class UnusedKeys {
+ public:
+  UnusedKeys(const Section& section, ActivationKind kind)
+      : section_(section), kind_(kind), used_(section.first_part_with(activation_keys)) {}
+
+  void refuse() const { visit_part(section_.config.root, ""); }
+
+ private:
+  void visit_part(const json& part, const std::string& path) const {
+    for (const auto& [key, value] : part.items()) {
+      const std::string at = inside(path, key);
+      if (section_.words.is_of_another(key) || is_used(part, key)) {
+        continue;
+      }
+      if (speaks_of_activation(key)) {
+        if (section_.words.is_of_absent_experts(key) && !used_.parts.empty()) {
+          continue;  // dense layers have their own
+        }
+        expect_same(value, key, at);
+      } else {
+        visit_below(value, at);
+      }
+    }
+  }
+
+  void visit_below(const json& value, const std::string& path) const {
+    if (value.is_object()) {
+      visit_part(value, path);
+    } else if (value.is_array()) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        visit_below(value[i], fmt::format("{}[{}]", path, i));
+      }
+    }
+  }
+
+  /// The reader reads these of the layer's parts; of the part that is used and those around it no other name counts.
+  [[nodiscard]] bool is_used(const json& part, const std::string& key) const {
+    const auto at = std::find(section_.parts.begin(), section_.parts.end(), &part);
+    if (is_among(keys_of_constants, key)) {
+      return at != section_.parts.end();
+    }
+    return is_among(activation_keys, key) && !used_.parts.empty() && is_around_used(part);
+  }
+
+  [[nodiscard]] bool is_around_used(const json& part) const {
+    return &part == used_.parts.front() || std::any_of(part.begin(), part.end(), [&](const json& value) {
+      return value.is_object() && is_around_used(value);
+    });
+  }
+
+  /// Names, in lists and objects too; what is no name and not nothing is not known.
+  void expect_same(const json& value, const std::string& key, const std::string& path) const {
+    if (value.is_object()) {
+      for (const auto& [inner, of_inner] : value.items()) {
+        expect_same(of_inner, inner, inside(path, inner));
+      }
+    } else if (value.is_array()) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        expect_same(value[i], key, fmt::format("{}[{}]", path, i));
+      }
+    } else if (value.is_string()) {
+      if (kind_written(value.get<std::string>()) != kind_) {
+        section_.refuse(quoted_name(path), value, fmt::format("{}, or --activation", name(kind_)));
+      }
+    } else if (!says_nothing(value) && !(value.is_boolean() && agrees(key))) {
+      section_.refuse(quoted_name(path), value, "none: what it does is not known here; or --activation");
+    } else if (value == false && kind_ != ActivationKind::gelu_tanh && words_of(key).back() == "swiglu") {
+      section_.refuse(quoted_name(path), value, fmt::format("true, as it is {}, or --activation", name(kind_)));
+    }
+  }
+
+  /// "use_swiglu": true, "is_gated_act": true.
+  [[nodiscard]] bool agrees(const std::string& key) const {
+    const std::vector<std::string> words = words_of(key);
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return word == "gated" || word == "glu" || kind_named(word) == kind_;
+    });
+  }
+
+  const Section& section_;
+  ActivationKind kind_;
+  Section used_;
+};
 
 /// What one layer's section says of its activation.
 template <class Section>
@@ -263,11 +369,10 @@ class ActivationReader {
       : section_(section), layer_(layer), number_(number) {}
 
   [[nodiscard]] SourcedActivation read() {
-    refuse_unknown_keys();
     refuse_lists();
     Activation activation;
     activation.kind = kind();
-    refuse_other_names(activation.kind);
+    UnusedKeys(section_, activation.kind).refuse();
     if (is_gpt_oss(activation.kind)) {
       activation.kind = ActivationKind::swiglu_clamped;
       read_constants(activation);
@@ -344,19 +449,6 @@ class ActivationReader {
     return kind.value_or(ActivationKind::silu);
   }
 
-  /// Under a key that is not known, a name that says the same is none too many.
-  void refuse_other_names(ActivationKind kind) const {
-    for (const json* const part : section_.parts) {
-      for (const auto& [key, value] : part->items()) {
-        const bool is_known = std::find(activation_keys.begin(), activation_keys.end(), key) != activation_keys.end();
-        if (!is_known && value.is_string() && may_name_activation(key, layer_.has_experts) &&
-            kind_named(value.template get<std::string>()) != kind) {
-          section_.refuse(quoted_name(key), value, fmt::format("{}, or --activation", name(kind)));
-        }
-      }
-    }
-  }
-
   /// Limits of each layer, which clamp what silu makes and not what it is given (Step 3.5), and sparse activations.
   void refuse_lists() const {
     for (const char* const key :
@@ -371,19 +463,6 @@ class ActivationReader {
       const auto at = static_cast<std::size_t>(number_);
       if (at < list->size() && !says_nothing((*list)[at])) {
         section_.refuse(fmt::format("{}[{}]", key, at), (*list)[at], "0: it is not computed; or --activation");
-      }
-    }
-  }
-
-  void refuse_unknown_keys() const {
-    constexpr std::array known{"swiglu_limit", "swiglu_limits", "swiglu_limits_shared", "swiglu_alpha"};
-    for (const json* const part : section_.parts) {
-      for (const auto& [key, value] : part->items()) {
-        const bool is_elsewhere = layer_.has_experts && key.find("shared") != std::string::npos;
-        if (key.find("swiglu_") != std::string::npos && !key.starts_with("use_") && !is_elsewhere &&
-            std::find(known.begin(), known.end(), key) == known.end() && !says_nothing(value)) {
-          section_.refuse(quoted_name(key), value, "none: what it does is not known here; or --activation");
-        }
       }
     }
   }
@@ -442,16 +521,16 @@ SourcedActivation ModelConfig::activation(const FeedForwardNames& layer, std::in
     return {{.kind = is_gpt_oss ? ActivationKind::swiglu_clamped : ActivationKind::silu},
             is_gpt_oss ? "gpt-oss's; no config.json" : "no config.json"};
   }
-  const Parsed::Section section = parsed_->section(layer.prefix);
+  const Parsed::Section section = parsed_->section(layer);
   return ActivationReader(section, layer, number).read();
 }
 
-void ModelConfig::refuse_what_is_not_computed(const FeedForwardNames& layer) const {
+void ModelConfig::refuse_changed_products(const FeedForwardNames& layer, bool adds_bias) const {
   if (!is_there()) {
     return;
   }
-  const Parsed::Section section = parsed_->section(layer.prefix);
-  if (section.is_true("mlp_bias")) {
+  const Parsed::Section section = parsed_->section(layer);
+  if (section.is_true("mlp_bias") && !adds_bias) {
     section.refuse("mlp_bias", true, "false: no bias is added here");
   }
   if (const json* const factors = section.find("mlp_multipliers")) {
@@ -462,14 +541,26 @@ void ModelConfig::refuse_what_is_not_computed(const FeedForwardNames& layer) con
       section.refuse("mlp_multipliers", *factors, "none but 1: nothing is multiplied here");
     }
   }
-  if (const json* const quantization = section.find("quantization_config");
-      quantization != nullptr && quantization->is_object() && quantization->contains("transform_config")) {
-    if (const json& transforms = (*quantization)["transform_config"]; !transforms.empty()) {
-      section.refuse("quantization_config.transform_config", transforms, "none: nothing is rotated here");
+  for (const json* const part : section.parts) {
+    section.refuse_rotations(*part, "");
+    for (const char* const key : {"quantization_config", "compression_config"}) {
+      if (const auto found = part->find(key); found != part->end() && found->is_object()) {
+        section.refuse_rotations(*found, key);
+      }
     }
   }
-  if (!layer.has_experts) {
+}
+
+void ModelConfig::refuse_what_is_not_computed(const FeedForwardNames& layer) const {
+  refuse_changed_products(layer);
+  if (!is_there() || !layer.has_experts) {
     return;
+  }
+  const Parsed::Section section = parsed_->section(layer);
+  for (const char* const key : {"zero_expert_num", "zero_expert_type"}) {
+    if (const json* const value = section.find(key); value != nullptr && !says_nothing(*value)) {
+      section.refuse(key, *value, "none: experts without matrices are not computed here");
+    }
   }
   for (const char* const key : {"apply_router_weight_on_input", "moe_apply_router_weight_on_input"}) {
     if (section.is_true(key)) {
@@ -478,6 +569,42 @@ void ModelConfig::refuse_what_is_not_computed(const FeedForwardNames& layer) con
   }
   if (const std::optional<std::string> type = section.text("model_type"); type && type->starts_with("llama4")) {
     section.refuse("model_type", *type, "another with experts: its router's weights multiply what enters them");
+  }
+}
+
+std::string ModelConfig::doubt(const FeedForwardNames& layer, Format weights) const {
+  const json* const found = is_there() ? parsed_->section(layer).find("quantization_config") : nullptr;
+  if (found == nullptr || !found->is_object()) {
+    return "";
+  }
+  const auto text_of = [&](const char* key) { return found->value(key, json()); };
+  if (const json block = text_of("weight_block_size");
+      weights == Format::fp8_block && block.is_array() && block != json{128, 128}) {
+    reject(fmt::format("{}: quantization_config.weight_block_size is {}, expected [128,128], as the scales are read",
+                       parsed_->file, block.dump()));
+  }
+  const bool leaves_some = std::any_of(lists_of_unquantised.begin(), lists_of_unquantised.end(), [&](const char* key) {
+    const json list = text_of(key);
+    return !list.is_null() && !list.empty();
+  });
+  const json method = text_of("quant_method");
+  const bool is_plain = weights == Format::fp16 || weights == Format::bf16;
+  return is_plain && method.is_string() && !leaves_some
+             ? fmt::format("{}: quantization_config.quant_method is {}, but the layer is {}", parsed_->file,
+                           shown(method), thresher::name(weights))
+             : "";
+}
+
+void ModelConfig::check_sizes(const FeedForwardNames& layer, std::int64_t experts, std::int64_t hidden_size) const {
+  if (!is_there() || LayerWords(layer).sees_or_hears()) {
+    return;
+  }
+  const Parsed::Section section = parsed_->section(layer);
+  section.expect_number("hidden_size", hidden_size, "the columns of the layer's gate");
+  if (layer.has_experts) {
+    for (const char* const key : {"num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"}) {
+      section.expect_number(key, experts, "the layer has experts");
+    }
   }
 }
 

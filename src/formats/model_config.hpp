@@ -34,10 +34,17 @@ class ModelConfig {
   [[nodiscard]] bool is_there() const noexcept;
   /// What `layer`, the one of that number, applies to its gate: silu where nothing says otherwise. Throws
   /// Error(invalid_argument), naming the key, for an activation that is not computed, for constants that are none, and
-  /// for a key of activations that is not known.
+  /// for whatever else in the file speaks of an activation that may be this layer's and says another.
   [[nodiscard]] SourcedActivation activation(const FeedForwardNames& layer, std::int64_t number) const;
   /// Throws Error(invalid_argument), naming the key, for what changes the layer in another way and is not computed.
   void refuse_what_is_not_computed(const FeedForwardNames& layer) const;
+  /// The same of what changes the products of single matrices: factors, rotations, and biases but where they are added.
+  void refuse_changed_products(const FeedForwardNames& layer, bool adds_bias = false) const;
+  /// A sentence where the configuration speaks of quantised weights and the layer's, without an exception for some, are
+  /// not; else empty. Throws Error(invalid_argument) for blocks of another size than fp8_block has.
+  [[nodiscard]] std::string doubt(const FeedForwardNames& layer, Format weights) const;
+  /// Throws Error(invalid_argument) with both numbers where the layer is not as large as this says.
+  void check_sizes(const FeedForwardNames& layer, std::int64_t experts, std::int64_t hidden_size) const;
 
  private:
   struct Parsed;

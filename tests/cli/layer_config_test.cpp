@@ -153,8 +153,52 @@ TEST_F(LayerConfig, ATowerHasItsOwn) {
   save("vision_model.layers.0.mlp.");
   configure(R"({"hidden_act": "silu", "vision_config": {"hidden_act": "gelu_pytorch_tanh"}})");
   expect(gelu, "gelu_tanh (config.json: hidden_act)");
-  configure(R"({"hidden_act": "gelu_pytorch_tanh"})");
+  configure(R"({"text_config": {"hidden_act": "gelu_pytorch_tanh"}})");
   expect(plain, "silu (config.json names none)");
+}
+
+/// What the model's own part says is not known to be of the tower.
+TEST_F(LayerConfig, ATowerWithoutItsOwnIsNotGuessed) {
+  save("vision_model.layers.0.mlp.");
+  expect_refused(R"({"hidden_act": "gelu_pytorch_tanh"})",
+                 "'hidden_act' is 'gelu_pytorch_tanh', expected silu, or --activation");
+}
+
+/// The names of tensors say whose part it is.
+TEST_F(LayerConfig, PartsAreFoundByTheNamesOfTensors) {
+  const std::string both =
+      R"({"decoder": {"hidden_activation": "gelu_pytorch_tanh"}, "encoder": {"hidden_activation": "silu"}})";
+  save("model.decoder.layers.0.mlp.");
+  configure(both);
+  expect(gelu, "gelu_tanh (config.json: hidden_activation)");
+  save("model.encoder.layers.0.mlp.");
+  expect(plain, "silu (config.json: hidden_activation)");
+  save("thinker.model.layers.0.mlp.");
+  configure(
+      R"({"thinker_config": {"text_config": {"hidden_act": "gelu_new"}}, "talker_config": {"hidden_act": "silu"}})");
+  expect(gelu, "gelu_tanh (config.json: hidden_act)");
+}
+
+TEST_F(LayerConfig, APartThatNoNameSpeaksOfIsNotGuessed) {
+  save();
+  expect_refused(R"({"thinker_config": {"text_config": {"hidden_act": "gelu_new"}}})",
+                 "'thinker_config.text_config.hidden_act' is 'gelu_new', expected silu, or --activation");
+}
+
+/// Quantised in what it says, and not in the file; of some layers it may say so.
+TEST_F(LayerConfig, QuantisedInTheConfigurationAlone) {
+  save();
+  save_tokens();
+  const auto said = [&](const std::string& quantization) {
+    configure("{\"quantization_config\": " + quantization + "}");
+    const Outcome outcome = run("--layer 0 --checkpoint .");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_NE(said(R"({"quant_method": "gptq"})")
+                .find("config.json: quantization_config.quant_method is 'gptq', but the layer is bf16\n"),
+            std::string::npos);
+  EXPECT_EQ(said(R"({"quant_method": "fp8", "modules_to_not_convert": ["model.layers.0.mlp"]})"), "");
 }
 
 /// A matrix that is named as a layer's is one, whichever command multiplies with it.
