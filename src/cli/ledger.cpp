@@ -29,8 +29,9 @@ struct LedgerArguments {
 
 void list(const LedgerArguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
+  const std::vector<arena::RunRecord> runs = ledger.runs();
   fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", "run", "started", "state", "sources", "device", "suites");
-  for (const arena::RunRecord& run : ledger.runs()) {
+  for (const arena::RunRecord& run : runs) {
     const std::string part = arena::part_text(run);
     fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}{}\n", run.id, run.started,
                run.ended.empty() ? "unfinished" : "finished", run.context.source_hash, run.device,

@@ -34,7 +34,8 @@ std::string no_shard(const std::string& text) {
              : fmt::format("{} is not I/N, shard I of N, with 1 <= I <= N <= {}", text, arena::most_shards);
 }
 
-/// Of files that are there, or of one that is still to be made under both names.
+}  // namespace
+
 bool same_file(const fs::path& a, const fs::path& b) {
   std::error_code missing;
   if (fs::equivalent(a, b, missing)) {
@@ -43,8 +44,6 @@ bool same_file(const fs::path& a, const fs::path& b) {
   const auto whole = [&](const fs::path& path) { return fs::weakly_canonical(fs::absolute(path, missing), missing); };
   return !a.empty() && !b.empty() && whole(a) == whole(b);
 }
-
-}  // namespace
 
 void refuse_overwriting(const std::string& option, const std::string& output, const std::string& input) {
   if (same_file(output, input)) {

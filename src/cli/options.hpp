@@ -1,6 +1,7 @@
 #pragma once
 /// Options that several commands have alike, with what is checked when they are read.
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,8 @@ namespace thresher::cli {
 /// What every extent of a problem on a command line may be at most; the least is 1.
 inline constexpr int most_extent = 1 << 24;
 
+/// Of files that are there, or of one that is still to be made under both names.
+[[nodiscard]] bool same_file(const std::filesystem::path& a, const std::filesystem::path& b);
 /// Throws Error when `output`, the value of `option`, is the file `input`: writing it would lose what is read.
 void refuse_overwriting(const std::string& option, const std::string& output, const std::string& input);
 /// The same for `input`, a folder or file of a model, and for the config.json beside it, which says what it is.

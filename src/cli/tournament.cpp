@@ -94,6 +94,10 @@ arena::TournamentOptions read_options(const TournamentArguments& arguments) {
     options.suites.push_back(std::move(suite));
   }
   for (const std::string& pitch : arguments.pitches) {
+    if (std::count_if(arguments.pitches.begin(), arguments.pitches.end(),
+                      [&](const std::string& other) { return same_file(other, pitch); }) > 1) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("pitch {} is named twice: name it once", pitch));
+    }
     options.pitches.push_back(arena::load_pitch(pitch));
   }
   options.seed = arguments.seed;

@@ -17,5 +17,8 @@ namespace thresher::arena {
 /// of Blackwell's tensor cores "tensor_products", "scale_copies", "pair" (true or false), "min_commits",
 /// "tensor_loaded_bytes". Throws Error(invalid_argument) naming the key or the value.
 void set_expectation(AuditExpectations& expectations, std::string_view key, std::string_view value);
+/// The same, but gives the end of the sentence, "is \"x\": …", for who has named the key; empty where it was changed.
+[[nodiscard]] std::string try_expectation(AuditExpectations& expectations, std::string_view key,
+                                          std::string_view value);
 
 }  // namespace thresher::arena

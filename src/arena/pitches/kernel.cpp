@@ -124,6 +124,9 @@ std::vector<std::string> read_formats(const ConfigTable& table) {
       table.fail("formats", fmt::format("holds \"{}\", expected A*B->OUT as in nvfp4*nvfp4->fp16",
                                         printable(text.substr(0, 100))));
     }
+    if (std::count(formats.begin(), formats.end(), text) > 1) {
+      table.fail("formats", fmt::format("holds \"{}\" twice", text));
+    }
   }
   return formats;
 }

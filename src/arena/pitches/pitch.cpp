@@ -106,6 +106,9 @@ std::vector<GateKind> read_gates(const ConfigTable& table) {
     if (std::find(known.begin(), known.end(), gate) == known.end()) {
       table.fail("gates", fmt::format("names \"{}\", but there are only the gates {}", gate, fmt::join(known, ", ")));
     }
+    if (std::find(gates.begin(), gates.end(), gate_from_name(gate)) != gates.end()) {
+      table.fail("gates", fmt::format("names \"{}\" twice", gate));
+    }
     gates.push_back(gate_from_name(gate));
   }
   return gates;
@@ -127,10 +130,8 @@ std::map<std::string, std::string> read_audit(const ConfigTable& table) {
   std::map<std::string, std::string> expectations;
   for (const auto& [key, value] : table.entries()) {
     AuditExpectations unused;
-    try {
-      set_expectation(unused, key, value);
-    } catch (const Error& error) {
-      table.fail(key, error.what());
+    if (const std::string fault = try_expectation(unused, key, value); !fault.empty()) {
+      table.fail(key, fault);
     }
     expectations[key] = value;
   }

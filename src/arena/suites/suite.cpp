@@ -83,6 +83,9 @@ Suite parse_suite(std::string_view text, const std::string& name, const std::str
   suite.timed = top.boolean_or("timed", true);
   const Operation& operation = operation_of(top);
   suite.warm = choose(top, "cache", top.text_or("cache", "cold"), caches);
+  if (suite.warm && !suite.timed) {
+    top.fail("cache", "is \"warm\", but `timed` is false: nothing is timed, so leave one of them out");
+  }
   suite.distributions = read_distributions(top);
   const std::optional<ConfigTable> defaults = top.optional_table("defaults");
   for (const ConfigTable& problem : top.tables("problem")) {
