@@ -60,6 +60,9 @@ std::vector<Case> cases() {
   for (const std::int32_t queries : {4, 8, 16, 32, 64, 128}) {
     all.push_back(with_chunk(16, queries, 4096, 0, 0));
   }
+  all.push_back(with_chunk(64, 1, 8192, 0, 0));
+  all.push_back(with_chunk(63, 1, 8192, 2, 8192));
+  all.push_back(with_chunk(31, 1, 32768, 2, 32768));
   return all;
 }
 
