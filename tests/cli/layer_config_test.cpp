@@ -246,6 +246,52 @@ TEST_F(LayerConfig, CountsForProductsOfExperts) {
       << outcome.out;
 }
 
+/// What is refused of a layer is refused of its products, but for biases that are added.
+TEST_F(LayerConfig, ProductsOfExpertsRefuseWhatChangesThem) {
+  const std::string experts = "model.layers.7.mlp.experts.";
+  const auto said = [&](bool has_bias, const std::string& config) {
+    LayerFile file;
+    file.add(experts + "gate_up_proj", Dtype::bf16, {1, 32, 32}, std::vector<std::uint16_t>(1024, 0x3F80));
+    if (has_bias) {
+      file.add(experts + "gate_up_proj_bias", Dtype::f32, {1, 32}, std::vector<float>(32, 1.0F));
+    }
+    file.add("a", Dtype::bf16, {1, 32}, std::vector<std::uint16_t>(32, 0x3F80));
+    file.add("offsets", Dtype::i32, {2}, std::vector<std::int32_t>{0, 1});
+    file.save(folder_ / "model.safetensors");
+    configure(config);
+    return run_thresher(folder_.path(), "run grouped-dual-gemm --device cpu --in . --out c.safetensors --gate-up " +
+                                            experts + "gate_up_proj --gate-up-order gate-first");
+  };
+  EXPECT_EQ(said(false, R"({"mlp_bias": true})").status, 2);
+  EXPECT_EQ(said(true, R"({"mlp_bias": true})").status, 0);
+  for (const char* const config : {R"({"mlp_multipliers": [0.5, 1]})", R"({"rotation_config": {"R1": 1}})"}) {
+    const Outcome outcome = said(true, config);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_NE(outcome.err.find("here\n"), std::string::npos) << outcome.err;
+  }
+}
+
+/// Blocks of another size would be scaled by others' scales.
+TEST_F(LayerConfig, BlocksAreOfTheSizeThatItSays) {
+  constexpr std::int64_t two_blocks = 256;
+  LayerFile file;
+  const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
+    const std::string matrix = "model.layers.0.mlp." + name;
+    file.add(matrix + ".weight", Dtype::f8_e4m3, {rows, columns},
+             std::vector<std::uint8_t>(static_cast<std::size_t>(rows * columns), 0x38));
+    file.add(matrix + ".weight_scale_inv", Dtype::f32, {rows == two_blocks ? 2 : 1, columns == two_blocks ? 2 : 1},
+             std::vector<float>{1.0F, 1.0F});
+  };
+  add("gate_proj", two_blocks, hidden_size);
+  add("up_proj", two_blocks, hidden_size);
+  add("down_proj", hidden_size, two_blocks);
+  file.save(folder_ / "model.safetensors");
+  expect_refused(R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [64, 64]}})",
+                 "quantization_config.weight_block_size is [64,64], expected [128,128]");
+  configure(R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}})");
+  EXPECT_EQ(run("--layer 0 --checkpoint .").status, 0);
+}
+
 TEST_F(LayerConfig, WhatIsNotComputedIsRefused) {
   save();
   expect_refused(
