@@ -343,9 +343,15 @@ class UnusedKeys {
       }
     } else if (!says_nothing(value) && !(value.is_boolean() && agrees(key))) {
       section_.refuse(quoted_name(path), value, "none: what it does is not known here; or --activation");
-    } else if (value == false && kind_ != ActivationKind::gelu_tanh && words_of(key).back() == "swiglu") {
+    } else if (value == false && kind_ != ActivationKind::gelu_tanh && ends_in_swiglu(key)) {
       section_.refuse(quoted_name(path), value, fmt::format("true, as it is {}, or --activation", name(kind_)));
     }
+  }
+
+  /// "use_swiglu", not "use_swiglu_limit".
+  [[nodiscard]] static bool ends_in_swiglu(const std::string& key) {
+    const std::vector<std::string> words = words_of(key);
+    return !words.empty() && words.back() == "swiglu";
   }
 
   /// "use_swiglu": true, "is_gated_act": true.

@@ -216,6 +216,25 @@ TEST_F(Checkpoints, QuantizeSaysWhatItLeftAloneAndWhy) {
       "tensor 'model.embed_tokens.weight' is: an embedding (*embed*)");
 }
 
+/// What is lost and what is left alone is said where it is seen.
+TEST_F(Checkpoints, QuantizeWarnsOfWhatBecomesZeroAndOfScaledMatrices) {
+  std::vector<float> tiny(64, 1e-44F);
+  tiny[0] = 0;
+  const std::vector<float> scale(1, 2.0F);
+  const std::vector<formats::TensorToWrite> tensors{
+      {"down_proj.g_idx", Dtype::f32, {1}, std::as_bytes(std::span(scale))},
+      {"down_proj.weight", Dtype::f32, {2, 32}, std::as_bytes(std::span(tiny))},
+      {"up_proj.weight", Dtype::f32, {2, 32}, std::as_bytes(std::span(tiny))}};
+  formats::write_safetensors(folder_ / "in.safetensors", tensors);
+  const Outcome outcome = thresher("quantize --in in.safetensors --out out.safetensors");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(
+      outcome.err,
+      "warning: 63 values of up_proj.weight that are not 0 become 0: nvfp4 has none as small\n"
+      "warning: down_proj.weight, 256 bytes, is not quantised: it is beside 'down_proj.g_idx', which changes what "
+      "its values mean\n");
+}
+
 TEST_F(Checkpoints, NamesReachTheTerminalWithoutWhatItObeys) {
   const std::string name = "evil\x1b[2J\u009b31m\u202e";
   write("in.safetensors", name, {1, 32}, std::vector<std::uint16_t>(32, 0));
