@@ -7,6 +7,8 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <system_error>
+#include <utility>
 
 #include "arena/ledger/schema.hpp"
 #include "arena/ledger/statement.hpp"
@@ -55,10 +57,10 @@ bool can_be_written(const std::filesystem::path& file) {
 
 }  // namespace
 
-Ledger::Ledger(const std::filesystem::path& path, Access access) : path_(path) {
+Ledger::Ledger(const std::filesystem::path& path, Access access) : path_(path), access_(access) {
   try {
-    open(access);
-    check_version(access);
+    open();
+    check_version();
     check_health();
   } catch (...) {
     sqlite3_close(database_);
@@ -81,11 +83,14 @@ void Ledger::fail(int code, const char* doing) const {
                             path_.string(), sqlite3_errmsg(database_)));
   }
   const bool is_place = kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY || kind == SQLITE_PERM;
+  const int cause = sqlite3_system_errno(database_);
+  const bool has_cause = cause != 0 && (kind == SQLITE_CANTOPEN || kind == SQLITE_IOERR);
   throw Error(ErrorCode::io,
-              fmt::format("ledger {} cannot be {} ({}){}", path_.string(), doing, sqlite3_errmsg(database_),
-                          is_place ? ": name a file that can be written with --ledger or "
-                                     "THRESHER_LEDGER, or set HOME"
-                                   : ""));
+              fmt::format("ledger {} cannot be {} ({}{}){}", path_.string(), doing, sqlite3_errmsg(database_),
+                          has_cause ? ": " + std::generic_category().message(cause) : "",
+                          is_place && access_ == Access::write
+                              ? ": name a file that can be written with --ledger or THRESHER_LEDGER"
+                              : ""));
 }
 
 void Ledger::fail_as_damaged(const std::string& why) const {
@@ -115,27 +120,28 @@ std::filesystem::path Ledger::private_copy() {
   return copy;
 }
 
-void Ledger::open(Access access) {
+void Ledger::open() {
   if (path_.empty()) {
     throw Error(ErrorCode::invalid_argument,
                 "no ledger is named: name a file with --ledger or THRESHER_LEDGER, or set HOME");
   }
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path_, error);
-  if (access == Access::read && !std::filesystem::exists(status)) {
+  is_new_ = !std::filesystem::exists(status);
+  if (access_ == Access::read && is_new_) {
     throw Error(ErrorCode::io, fmt::format("ledger {}: there is no such file; a tournament makes one", path_.string()));
   }
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+  if (!is_new_ && !std::filesystem::is_regular_file(status)) {
     throw Error(ErrorCode::io,
                 fmt::format("ledger {} is not a regular file: name another with --ledger", path_.string()));
   }
-  if (access == Access::write && path_.has_parent_path()) {
+  if (access_ == Access::write && path_.has_parent_path()) {
     std::filesystem::create_directories(path_.parent_path(), error);
   }
   // An absolute path is never one of the names that SQLite takes for something else.
   const std::filesystem::path file =
-      access == Access::read && !can_be_written(path_) ? private_copy() : std::filesystem::absolute(path_);
-  const int flags = SQLITE_OPEN_READWRITE | (access == Access::write ? SQLITE_OPEN_CREATE : 0);
+      access_ == Access::read && !can_be_written(path_) ? private_copy() : std::filesystem::absolute(path_);
+  const int flags = SQLITE_OPEN_READWRITE | (access_ == Access::write ? SQLITE_OPEN_CREATE : 0);
   if (const int code = sqlite3_open_v2(file.c_str(), &database_, flags, nullptr); code != SQLITE_OK) {
     fail(code, "opened");
   }
@@ -143,13 +149,13 @@ void Ledger::open(Access access) {
   sqlite3_busy_timeout(database_, 30'000);
 }
 
-void Ledger::check_version(Access access) {
+void Ledger::check_version() {
   const auto pragma = [&](const char* sql) {
     Statement statement(*this, sql);
     statement.step();
     return statement.integer();
   };
-  if (access == Access::write && pragma("SELECT count(*) FROM sqlite_master") == 0) {
+  if (access_ == Access::write && !has_tables()) {
     create();
   }
   if (pragma("PRAGMA application_id") != ledger_application_id) {
@@ -183,16 +189,45 @@ int Ledger::open_lock_file() const {
 void Ledger::create() {
   const OpenFile making(open_lock_file());
   lock_byte(making.descriptor, 0, F_OFD_SETLKW);
-  execute("PRAGMA journal_mode = WAL");
-  Transaction transaction(*this);
+  if (std::error_code ignored; !std::filesystem::exists(path_, ignored)) {
+    throw Error(ErrorCode::io,
+                fmt::format("ledger {} could not be made by another process: try again", path_.string()));
+  }
+  if (has_tables()) {
+    return;  // another process was first
+  }
+  try {
+    create_tables();
+  } catch (...) {
+    // Nobody else makes tables while this process has the lock.
+    remove_what_was_made();
+    throw;
+  }
+}
+
+bool Ledger::has_tables() const {
   Statement count(*this, "SELECT count(*) FROM sqlite_master");
   count.step();
-  if (count.integer() == 0) {  // nobody else was first
-    execute(ledger_schema);
-    forbid_changes(ledger_tables);
-    add_version_2();
-    execute(fmt::format("PRAGMA application_id = {}", ledger_application_id).c_str());
+  return count.integer() != 0;
+}
+
+/// Of a file that was not there before and has no tables.
+void Ledger::remove_what_was_made() {
+  sqlite3_close(std::exchange(database_, nullptr));
+  for (const char* suffix : {"", "-wal", "-shm", "-journal", "-runs"}) {
+    if (std::error_code ignored; is_new_) {
+      std::filesystem::remove(path_.string() + suffix, ignored);
+    }
   }
+}
+
+void Ledger::create_tables() {
+  execute("PRAGMA journal_mode = WAL");
+  Transaction transaction(*this);
+  execute(ledger_schema);
+  forbid_changes(ledger_tables);
+  add_version_2();
+  execute(fmt::format("PRAGMA application_id = {}", ledger_application_id).c_str());
   transaction.commit();
 }
 

@@ -64,11 +64,15 @@ class Ledger {
  private:
   class Statement;
   friend class Transaction;
-  void open(Access access);
+  void open();
   [[nodiscard]] std::filesystem::path private_copy();
-  void check_version(Access access);
+  void check_version();
   void create();
+  [[nodiscard]] bool has_tables() const;
+  void create_tables();
+  void remove_what_was_made();
   void upgrade();
+  void refuse_tables_of_version_2() const;
   void add_version_2() const;
   void forbid_changes(std::span<const char* const> tables) const;
   /// The next link of the chain, for a row of `kind` that the running transaction has written.
@@ -99,6 +103,8 @@ class Ledger {
   auto undamaged(Read&& read) const;
 
   std::filesystem::path path_;
+  Access access_;
+  bool is_new_ = false;                             ///< no file was there
   std::optional<runtime::TemporaryFolder> copy_{};  ///< of a file that may only be read
   sqlite3* database_ = nullptr;
   int lock_file_ = -1;

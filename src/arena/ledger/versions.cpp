@@ -24,12 +24,23 @@ void Ledger::add_version_2() const {
   execute(fmt::format("PRAGMA user_version = {}", ledger_version).c_str());
 }
 
+void Ledger::refuse_tables_of_version_2() const {
+  for (const char* table : ledger_tables_2) {
+    Statement known(*this, "SELECT count(*) FROM sqlite_master WHERE name = ?");
+    known.bind(std::string(table)).step();
+    if (known.integer() != 0) {
+      fail_as_damaged(fmt::format("it says version 1 and has the table {} of version 2", table));
+    }
+  }
+}
+
 /// A ledger of version 1 is brought to version 2: what it holds is linked into the chain as it is now.
 void Ledger::upgrade() {
   Transaction transaction(*this);
   Statement version(*this, "PRAGMA user_version");
   version.step();
   if (version.integer() == 1) {  // nobody else was first
+    refuse_tables_of_version_2();
     add_version_2();
     link_all_rows();
   }

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -234,6 +236,41 @@ TEST_F(LedgerTest, ALedgerOfVersionOneIsBroughtUp) {
   write_one_run();
   EXPECT_EQ(ledger.verify().faults, std::vector<std::string>{});
   EXPECT_NE(sqlite("UPDATE chain SET hash = ''"), SQLITE_OK);
+}
+
+TEST_F(LedgerTest, ALedgerThatSaysAnOlderVersionThanItsTablesIsDamaged) {
+  write_one_run();
+  ASSERT_EQ(sqlite("PRAGMA user_version = 1"), SQLITE_OK);
+  EXPECT_EQ(opening_error(), "ledger " + path_.string() +
+                                 " is damaged (it says version 1 and has the table predictions of version 2): keep it "
+                                 "for repair and name another with --ledger");
+}
+
+/// What a disk that is full after so many bytes makes of a new ledger, as a status: 0, or 1 where `sentence` is not
+/// said.
+int made_where_files_end_at(rlim_t bytes, const fs::path& path, const std::string& sentence) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::_exit(error_of([&] { const Ledger ledger(path, Ledger::Access::write); }).starts_with(sentence) ? 0 : 1);
+  }
+  int status = 1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_F(LedgerTest, NothingStaysOfALedgerThatCouldNotBeMade) {
+  const fs::path folder = path_.parent_path();
+  for (const rlim_t bytes : {0, 512, 4096, 16384, 40000}) {
+    EXPECT_EQ(made_where_files_end_at(bytes, path_, "ledger " + path_.string() + " cannot be written"), 0) << bytes;
+    EXPECT_TRUE(fs::is_empty(folder)) << bytes;
+  }
+  std::ofstream(path_).close();  // what was there stays
+  EXPECT_EQ(made_where_files_end_at(0, path_, "ledger " + path_.string() + " cannot be written"), 0);
+  EXPECT_TRUE(fs::exists(path_));
+  write_one_run();
 }
 
 TEST_F(LedgerTest, AContestantIsAllOrNothing) {
@@ -474,7 +511,9 @@ TEST_F(LedgerTest, WhatNobodyReadsOfARecordIsDamageWhereItIsExported) {
 
 TEST_F(LedgerTest, PlacesThatCannotBeWrittenAreNamed) {
   path_ = "/proc/no-such-folder/ledger.sqlite";
-  EXPECT_NE(opening_error().find("ledger /proc/no-such-folder/ledger.sqlite cannot be opened"), std::string::npos);
+  EXPECT_EQ(opening_error(),
+            "ledger /proc/no-such-folder/ledger.sqlite cannot be opened (unable to open database file: No such file or "
+            "directory): name a file that can be written with --ledger or THRESHER_LEDGER");
 }
 
 TEST_F(LedgerTest, WhatIsNotThereIsNamed) {
