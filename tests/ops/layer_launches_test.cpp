@@ -52,7 +52,7 @@ class LayerLaunches : public ::testing::Test {
   }
 
   std::optional<MoeLayer> layer_{};
-  void* workspace_ = on_gpu(0);
+  void* workspace_ = on_gpu(0x80000);  // behind every tensor
 };
 
 /// Choices sorted and their rows gathered, gate and up, down, rows added up: each may start while the one before it

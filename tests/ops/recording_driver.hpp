@@ -27,7 +27,7 @@ struct DriverRecord {
 inline constexpr int recorded_multiprocessors = 132;
 inline constexpr int recorded_blocks_per_multiprocessor = 2;
 inline constexpr int recorded_resident_clusters = 60;
-inline constexpr std::uintptr_t recorded_page_bytes = 4096;  ///< the page behind the first is the GPU's memory
+inline constexpr std::uintptr_t recorded_page_bytes = 1 << 20;  ///< the page behind the first is the GPU's memory
 
 DriverRecord& driver_record();
 
