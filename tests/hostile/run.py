@@ -14,7 +14,7 @@ Each .toml file is a group. Its first keys are what its cases share: `run`, the 
           for anything, of texts that differ from one machine or library to the next. SCRATCH stands for the folder.
 
 A command is met as it should be when status and sentence are those, when it took less than 10 s, with the sentence alone
-on standard error, without a control character, and with nothing written unless its status is 0. Its memory is limited to
+on standard error, without a control character, and with nothing printed or written unless its status is 0. Its memory is limited to
 6 GiB of addresses (not with --unlimited, which sanitizers need), and what it takes to 300 MiB.
 """
 import os
@@ -148,6 +148,8 @@ def judge(case, root, before, is_late, status, usage, out, err, is_limited):
         yield f"it says {said!r}, expected {wanted!r}"
     if expected == 2 and err.count("\n") != case.get("lines", 1):
         yield f"it takes {err.count(chr(10))} lines"
+    if expected == 2 and out:
+        yield f"it prints {out[:100]!r} before it refuses"
     if controls := obeyed(out + err):
         yield f"it prints {controls[:5]}"
     if is_limited and usage.ru_maxrss > MIB_TAKEN * 1024:
