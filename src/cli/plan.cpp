@@ -65,6 +65,17 @@ struct AttentionArguments {
   bool dependent_launch = false;
 };
 
+/// The knobs of every strategy are listed, whatever the problem is.
+void refuse_beside_help_knobs(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() > 0 && option->get_name() != "--help-knobs") {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--help-knobs lists the knobs of every strategy and takes nothing else: leave out {}",
+                              option->get_name()));
+    }
+  }
+}
+
 /// Keys in pages of a pool that just holds those of all sequences, which have `queries` together.
 void put_keys_in_pages(AttentionProblem& problem, std::int64_t queries) {
   problem.variable_length = true;
@@ -226,6 +237,7 @@ void add_attention(CLI::App& plan_command, Context& context) {
   command->callback([arguments, asked, command, kv_heads, queries, total, keys, page_size, &context] {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
+      refuse_beside_help_knobs(*command);
       print_knobs<AttentionProblem>(strategies::attention::registry().of(DeviceKind::cuda));
       return;
     }
@@ -298,6 +310,7 @@ void add_gemm(CLI::App& plan_command, Context& context) {
   command->callback([arguments, asked, command, needed, out_type, &context] {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
+      refuse_beside_help_knobs(*command);
       print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
@@ -337,6 +350,7 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
   command->callback([arguments, asked, command, needed, tokens, out_type, name, &context] {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
+      refuse_beside_help_knobs(*command);
       print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
@@ -384,6 +398,7 @@ void add_plan(CLI::App& app, Context& context) {
       return;
     }
     if (arguments->help_knobs) {
+      refuse_beside_help_knobs(*command);
       print_knobs<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
