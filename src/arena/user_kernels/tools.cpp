@@ -25,7 +25,7 @@ void require_package(const Kernel& kernel, const char* package, const char* what
 
 bool is_given_bf16(const Kernel& kernel, const Suite& suite) {
   return std::any_of(suite.problems.begin(), suite.problems.end(), [&](const Problem& problem) {
-    if (problem.operation().name() != "dual_gemm") {
+    if (&problem.operation() != &dual_gemm_operation()) {
       return false;
     }
     const std::string formats = formats_text(dual_gemm(problem));
