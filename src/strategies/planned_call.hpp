@@ -89,7 +89,8 @@ class LaunchArguments {
     return params;
   }
   /// Names the map that lies `offset` bytes into the parameter. Of a tensor without elements nothing is copied: its
-  /// map stays zero. The parameter may still be set. Throws std::logic_error beyond `most_bytes` and beyond `most_maps`.
+  /// map stays zero. The parameter may still be set. Throws std::logic_error beyond `most_bytes` and beyond
+  /// `most_maps`.
   void add_map(std::size_t offset, const machine::TensorMapDescription& description) {
     const auto* const extents = description.extent;
     if (std::find(extents, extents + description.rank, 0) != extents + description.rank) {
