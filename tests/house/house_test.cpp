@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -233,6 +234,19 @@ TEST(House, EveryTestIsBuilt) {
   for (const fs::path& file : source_files(tests)) {
     if (file.filename().string().ends_with("_test.cpp")) {
       EXPECT_TRUE(listed.contains(file)) << file << " is in no CMakeLists.txt";
+    }
+  }
+}
+
+// The same of the tests of the Python package.
+TEST(House, EveryPythonTestIsRun) {
+  const fs::path root(THRESHER_SOURCE_DIR);
+  const std::string lists = read(root / "tests" / "python" / "CMakeLists.txt");
+  for (const fs::directory_entry& entry : fs::directory_iterator(root / "python" / "tests")) {
+    const std::string name = entry.path().stem().string();
+    if (name.starts_with("test_") && entry.path().extension() == ".py") {
+      const std::regex listed("\\b" + name.substr(std::string_view("test_").size()) + "\\b");
+      EXPECT_TRUE(std::regex_search(lists, listed)) << entry.path() << " is in no list";
     }
   }
 }
