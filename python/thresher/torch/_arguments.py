@@ -9,10 +9,10 @@ from .. import _append, _options
 from .._conversions import narrowed
 from .._library import refuse
 from .._operands import SCALE_LAYOUTS
-from ._plain import expect_plain
+from ._plain import expect_plain, short
 
 OUTPUTS = (torch.float16, torch.bfloat16, torch.float32)
-_BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in OUTPUTS}
+_BY_NAME = {short(dtype): dtype for dtype in OUTPUTS}
 
 # What small tensors are made into before a call.
 _KEPT_AS = dict.fromkeys(("offsets", "counts", "row_ids", "topk_ids", "cu_seqlens_q", "cu_seqlens_k", "block_table", "seqused_k"), torch.int32)
@@ -29,7 +29,7 @@ def dtype_of(name: str, value: Any, expected: tuple = OUTPUTS) -> torch.dtype:
     """One of PyTorch's types, or of their names."""
     dtype = _BY_NAME.get(value) if isinstance(value, str) else value
     if dtype not in expected:
-        *most, last = [_short(one) for one in expected]
+        *most, last = [short(one) for one in expected]
         refuse(f"{name} is {_shown(value)}, expected {', '.join(most)} or {last}")
     return dtype
 
@@ -37,12 +37,8 @@ def dtype_of(name: str, value: Any, expected: tuple = OUTPUTS) -> torch.dtype:
 def _shown(value: Any) -> str:
     """In one line."""
     if isinstance(value, torch.dtype):
-        return _short(value)
+        return short(value)
     return f"a tensor of the shape {list(value.shape)}" if isinstance(value, torch.Tensor) else " ".join(repr(value).split())
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def kept(name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -54,10 +50,10 @@ def kept(name: str, tensor: torch.Tensor) -> torch.Tensor:
         expect_plain(name, tensor)
     if wanted is torch.float32:
         if tensor.dtype not in OUTPUTS:
-            refuse(f"{name} is {_short(tensor.dtype)}, expected float32, float16 or bfloat16")
+            refuse(f"{name} is {short(tensor.dtype)}, expected float32, float16 or bfloat16")
         return tensor.to(torch.float32)
     if tensor.dtype is not torch.int64:
-        refuse(f"{name} is {_short(tensor.dtype)}, expected int32 or int64")
+        refuse(f"{name} is {short(tensor.dtype)}, expected int32 or int64")
     return tensor.clamp(_LEAST, _MOST).to(torch.int32)
 
 

@@ -12,7 +12,8 @@ from .._options import finite, one_of, whole_number
 from ._float_attention import expect_attention, parts_of
 from ._native import call
 from ._state import Stated
-from ._module_weights import buffer_of, expect_beside, expect_floats, expect_one_device, in_own_type, result_dtype, short, sixteen_bit
+from ._module_weights import buffer_of, expect_beside, expect_floats, expect_one_device, in_own_type, result_dtype, sixteen_bit
+from ._plain import short
 
 _PAIRS = {"none": 0, "halves": 1, "interleaved": 2}
 

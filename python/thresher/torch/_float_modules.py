@@ -13,6 +13,7 @@ from .._library import refuse
 from . import _module_activation as _activation
 from ._float_calls import expect_gated
 from ._module_activation import Activation, described
+from ._plain import short
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _ACTIVATIONS = ("act_fn", "activation_fn", "act", "activation", "hidden_act", "hidden_activation", "activation_func")
@@ -114,7 +115,7 @@ def _expect_linear(name: str, layer: Any) -> None:
     if type(layer).forward is not nn.Linear.forward:
         refuse(f"the layer {name}, a {called(layer)}, has a forward of its own, expected that of torch.nn.Linear")
     if weight.dtype not in _FLOATS:
-        refuse(f"the weight of the layer {name} is {_short(weight.dtype)}, expected floating point of at least 16 bits")
+        refuse(f"the weight of the layer {name} is {short(weight.dtype)}, expected floating point of at least 16 bits")
     tensors = [key for key, _ in (*layer.named_parameters(), *layer.named_buffers())]
     for part in (*tensors, *(key for key, _ in layer.named_children())):
         if part not in ("weight", "bias"):
@@ -125,10 +126,6 @@ def without_bias(name: str, layer: nn.Module) -> torch.Tensor:
     if getattr(layer, "bias", None) is not None:
         refuse(f"the layer {name} has a bias, expected none")
     return layer.weight
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def gated_layers(module: nn.Module, activation: str | None = None, ignore: Iterable[str] = (),

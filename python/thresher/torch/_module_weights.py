@@ -10,14 +10,11 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
+from ._plain import short
 from ._requantise import fp8_blocks
 
 _TOKENS = (None, "fp8_block")
 _GIVEN = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-
-
-def short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def buffer_of(name: str, tensor: Any, dtype: torch.dtype, rank: int) -> torch.Tensor:

@@ -19,7 +19,7 @@ from .._packed import opened
 from . import _native
 from ._native import native
 from ._place import FORMATS, block, operand, optional, place
-from ._plain import expect_together
+from ._plain import expect_together, short
 
 library = torch.library.Library("thresher", "DEF")
 in_python = library if native is None else torch.library.Library("thresher_python", "DEF")
@@ -322,7 +322,7 @@ def _layer_tokens(x, x_scales=None, x_global_scale=None, x_scale_layout="row_maj
 
 def _format(name, dtype, *expected):
     if dtype is not None and dtype not in expected:
-        lib.refuse(f"{name} is {str(dtype).removeprefix('torch.')}, expected {' or '.join(str(one).removeprefix('torch.') for one in expected)}")
+        lib.refuse(f"{name} is {short(dtype)}, expected {' or '.join(short(one) for one in expected)}")
     return None if dtype is None else FORMATS[dtype]
 
 

@@ -8,7 +8,7 @@ from .. import _packed
 from .._operands import INT64, Operand
 from .._plans import HOST, Place
 from ._native import native
-from ._plain import expect_whole, pointer_of
+from ._plain import expect_whole, pointer_of, short
 
 FORMATS = {
     torch.float32: lib.FP32,
@@ -28,7 +28,7 @@ def operand(name: str, tensor: torch.Tensor) -> Operand:
         lib.refuse(f"{name} is None, expected a tensor")
     format = FORMATS.get(tensor.dtype)
     if format is None:
-        format = str(tensor.dtype).removeprefix("torch.")  # which what is done with it refuses
+        format = short(tensor.dtype)  # which what is done with it refuses
     pointer = pointer_of(name, tensor)
     device = (lib.CUDA, tensor.get_device()) if tensor.is_cuda else _CPU
     return Operand(name, pointer, format, tuple(tensor.shape), tensor.stride(), device)

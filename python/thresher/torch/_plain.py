@@ -10,12 +10,17 @@ from .._library import refuse
 _FUNCTORCH = {"is_batchedtensor": "torch.vmap", "is_gradtrackingtensor": "torch.func", "is_functionaltensor": "torch.func.functionalize"}
 
 
+def short(dtype: torch.dtype | torch.layout) -> str:
+    """float16 of torch.float16."""
+    return str(dtype).removeprefix("torch.")
+
+
 def expect_plain(name: str, tensor: torch.Tensor) -> None:
     """Refuses what no operator has a kernel of."""
     if tensor.is_nested:
         refuse(f"{name} is a nested tensor, expected a plain one")
     if tensor.is_quantized:
-        refuse(f"{name} is a quantized tensor of {str(tensor.dtype).removeprefix('torch.')}, expected a plain one, Nvfp4 or Fp8")
+        refuse(f"{name} is a quantized tensor of {short(tensor.dtype)}, expected a plain one, Nvfp4 or Fp8")
     if tensor.layout != torch.strided or not (tensor.is_cpu or tensor.is_cuda or tensor.is_meta):
         refuse(f"{name} is {tensor.layout} on {tensor.device}, expected torch.strided on cpu or cuda")
     if type(tensor).__name__ == "DTensor":

@@ -17,7 +17,8 @@ from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
 from . import packed_info
-from ._module_weights import parts_of, short
+from ._module_weights import parts_of
+from ._plain import short
 
 _EXTRA = "_extra_state"
 
@@ -99,7 +100,7 @@ def _aligned(given: Any) -> Any:
 
 def _expect_packed(key: str, given: Any, held: PackedInfo) -> None:
     if not isinstance(given, torch.Tensor) or given.dtype != torch.uint8 or given.dim() != 1:
-        found = f"{str(given.dtype).removeprefix('torch.')} {list(given.shape)}" if isinstance(given, torch.Tensor) else type(given).__name__
+        found = f"{short(given.dtype)} {list(given.shape)}" if isinstance(given, torch.Tensor) else type(given).__name__
         refuse(f"{key} is {found}, expected packed weights, uint8 [bytes]")
     if given.layout != torch.strided:
         refuse(f"{key} is {short(given.layout)}, expected packed weights, uint8 [bytes]")
