@@ -10,34 +10,20 @@
 #include <system_error>
 #include <utility>
 
+#include "core/descriptor.hpp"
+
 namespace thresher {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) {
-      ::close(value_);
-    }
-  }
-  [[nodiscard]] int value() const { return value_; }
-
- private:
-  int value_;
-};
-
-InputFile unreadable(const std::string& why) { return {std::nullopt, "the file cannot be read: " + why}; }
 
 InputFile above(std::uint64_t most_bytes) {
   return unreadable(fmt::format("it has more than the {} bytes that such a file may have", most_bytes));
 }
 
-InputFile unreadable_for(int error_number) { return unreadable(std::generic_category().message(error_number)); }
-
 }  // namespace
+
+InputFile unreadable(const std::string& why) { return {std::nullopt, "the file cannot be read: " + why}; }
+
+InputFile unreadable_for(int error_number) { return unreadable(std::generic_category().message(error_number)); }
 
 InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

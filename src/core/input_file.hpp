@@ -16,6 +16,10 @@ struct InputFile {
   std::string obstacle;
 };
 
+/// What is said of a file that cannot be read, and of one that the system refuses.
+[[nodiscard]] InputFile unreadable(const std::string& why);
+[[nodiscard]] InputFile unreadable_for(int error_number);
+
 /// Regular files alone: a pipe would be waited for, and a device may have no end.
 [[nodiscard]] InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_bytes = most_text_bytes);
 
