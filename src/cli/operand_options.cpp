@@ -29,15 +29,6 @@ void check_parameters(const ActivationParameters& parameters, const Activation& 
   }
 }
 
-CLI::Option* add_out_type(CLI::App& command, Format& out_type) {
-  return command
-      .add_option("--out-type", out_type,
-                  "Type of the output; without it that of the tokens where it has 16 bits, else that of the weights "
-                  "where they have, else bf16")
-      ->transform(by_name(output_formats))
-      ->option_text("fp16|bf16|fp32|nvfp4|fp8_tensor|fp8_row|fp8_block");
-}
-
 std::string constants_text(const Activation& activation) {
   return activation.kind == ActivationKind::swiglu_clamped
              ? fmt::format(", alpha {}, limit {}, up offset {}", activation.alpha, activation.limit,

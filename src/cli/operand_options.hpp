@@ -17,11 +17,10 @@ namespace thresher::cli {
 /// --alpha, --limit and --up-offset.
 using ActivationParameters = std::array<const CLI::Option*, 3>;
 
-/// --activation and its parameters, and --out-type. What they set must outlive the parsing.
+/// --activation and its parameters. What they set must outlive the parsing.
 ActivationParameters add_activation(CLI::App& command, Activation& activation);
 /// Throws Error(invalid_argument) for a parameter that was given and is not of the activation.
 void check_parameters(const ActivationParameters& parameters, const Activation& activation);
-CLI::Option* add_out_type(CLI::App& command, Format& out_type);
 
 /// ", alpha 1.702, limit 7, up offset 1" of an activation that has constants.
 [[nodiscard]] std::string constants_text(const Activation& activation);

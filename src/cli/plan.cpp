@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -268,23 +269,14 @@ void add_attention(CLI::App& plan_command, Context& context) {
   });
 }
 
-/// Gives back the option of the output's format.
-CLI::Option* add_formats(CLI::App& command, Format& a, Format& b, Format& out) {
+void add_formats(CLI::App& command, Format& a, Format& b, std::optional<Format>& out) {
   for (const auto& [option, format, what] :
        {std::tuple{"--a", &a, "Format of the tokens"}, std::tuple{"--b", &b, "Format of the weights"}}) {
     command.add_option(option, *format, what)
         ->transform(by_name(operand_formats))
         ->option_text("fp16|bf16|nvfp4|fp8_tensor|fp8_row|fp8_block");
   }
-  return add_out_type(command, out);
-}
-
-/// Of a problem whose output's format nobody said.
-template <class Problem>
-void take_default_out_type(const CLI::Option& out_type, Problem& problem) {
-  if (out_type.count() == 0) {
-    problem.out = default_out_type(problem.a, problem.b);
-  }
+  add_out_type(command, out);
 }
 
 void require_all(const CLI::App& command, const std::vector<CLI::Option*>& needed) {
@@ -305,7 +297,8 @@ void add_gemm(CLI::App& plan_command, Context& context) {
   const std::vector<CLI::Option*> needed{command->add_option("--m", asked->m, "Rows")->check(extents),
                                          command->add_option("--n", asked->n, "Outputs")->check(extents),
                                          command->add_option("--k", asked->k, "Inputs")->check(extents)};
-  CLI::Option* const out_type = add_formats(*command, asked->a, asked->b, asked->out);
+  const auto out_type = std::make_shared<std::optional<Format>>();
+  add_formats(*command, asked->a, asked->b, *out_type);
   arguments->add_to(*command);
   command->callback([arguments, asked, command, needed, out_type, &context] {
     refuse_words_before(*command);
@@ -315,7 +308,7 @@ void add_gemm(CLI::App& plan_command, Context& context) {
       return;
     }
     require_all(*command, needed);
-    take_default_out_type(*out_type, *asked);
+    asked->out = out_type->value_or(default_out_type(asked->a, asked->b));
     const GroupedProblem problem = ops::one_expert(*asked);
     ops::validate(problem);
     const GemmOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
@@ -345,7 +338,8 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
       ->option_text("packed|slots|gathered");
   command->add_option("--expected-rows", problem.expected_rows, "Rows that experts own in a usual call")
       ->check(extents);
-  CLI::Option* const out_type = add_formats(*command, problem.a, problem.b, problem.out);
+  const auto out_type = std::make_shared<std::optional<Format>>();
+  add_formats(*command, problem.a, problem.b, *out_type);
   arguments->add_to(*command);
   command->callback([arguments, asked, command, needed, tokens, out_type, name, &context] {
     refuse_words_before(*command);
@@ -355,7 +349,7 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
       return;
     }
     require_all(*command, needed);
-    take_default_out_type(*out_type, *asked);
+    asked->out = out_type->value_or(default_out_type(asked->a, asked->b));
     if (asked->layout == RowLayout::gathered) {
       asked->tokens = asked->tokens == 0 ? asked->rows : asked->tokens;
     } else if (tokens->count() > 0) {

@@ -69,7 +69,7 @@ std::size_t bytes_of(const Tensor& tensor) {
 
 void OutputOptions::add_to(CLI::App& command) {
   command.add_option("--out", out, "Safetensors file to write c to")->required();
-  add_out_type(command, out_type, output_formats);
+  add_out_type(command, out_type);
   scale_option_ = command.add_option(
       "--out-scale", scale, "What c of fp8_tensor is divided by, and c of nvfp4 beside the scales of its blocks");
   command.add_flag("--out-powers-of-two", powers_of_two,
@@ -95,6 +95,10 @@ void OutputOptions::check() const {
 
 Format default_out_type(Format tokens, Format weights) noexcept {
   return has_16_bits(tokens) ? tokens : has_16_bits(weights) ? weights : Format::bf16;
+}
+
+void add_out_type(CLI::App& command, std::optional<Format>& out_type) {
+  add_out_type(command, out_type, output_formats);
 }
 
 void add_unscaled_out_type(CLI::App& command, std::optional<Format>& out_type) {

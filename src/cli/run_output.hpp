@@ -32,6 +32,8 @@ struct OutputOptions {
 
 /// That of the tokens where it has 16 bits, else that of the weights where that has, else bf16: as in Python.
 [[nodiscard]] Format default_out_type(Format tokens, Format weights) noexcept;
+/// --out-type of every output, for what `type` of OutputOptions does with it.
+void add_out_type(CLI::App& command, std::optional<Format>& out_type);
 /// --out-type of outputs that have no scales, for what `type` of OutputOptions does with it.
 void add_unscaled_out_type(CLI::App& command, std::optional<Format>& out_type);
 
