@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/refusal.hpp"
 #include "formats/checkpoint.hpp"
 #include "formats/numbers.hpp"
 #include "support/silu.hpp"
@@ -61,12 +62,8 @@ class Checkpoints : public ::testing::Test {
   }
 
   void expect_refusal(const std::string& arguments, const std::string& part) const {
-    const Outcome outcome = thresher(arguments);
-    EXPECT_EQ(outcome.status, 2) << arguments;
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_FALSE(fs::exists(folder_ / "out.safetensors"));
+    SCOPED_TRACE(arguments);
+    thresher::testing::expect_refused(thresher(arguments), folder_.path(), part);
   }
 
   ScratchFolder folder_;

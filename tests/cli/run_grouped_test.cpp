@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/refusal.hpp"
 #include "cli/stored_file.hpp"
 #include "formats/numbers.hpp"
 #include "formats/safetensors.hpp"
@@ -94,11 +95,7 @@ class Grouped : public ::testing::Test {
                     more);
   }
   void expect_refusal(const Outcome& outcome, const std::string& part) const {
-    EXPECT_EQ(outcome.status, 2);
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_FALSE(std::filesystem::exists(path("out.safetensors")));
+    thresher::testing::expect_refused(outcome, folder_.path(), part);
   }
   [[nodiscard]] std::vector<float> result(const std::vector<std::int64_t>& shape) const {
     const formats::SafetensorsFile file(path("out.safetensors"));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/refusal.hpp"
 #include "cli/stored_file.hpp"
 #include "formats/checkpoint.hpp"
 #include "formats/elements.hpp"
@@ -45,14 +46,8 @@ class Command : public ::testing::Test {
   [[nodiscard]] std::filesystem::path path(const char* name) const { return folder_.path() / name; }
   [[nodiscard]] Outcome thresher(const std::string& arguments) const { return run_thresher(folder_.path(), arguments); }
 
-  /// Status 2, nothing on standard output, nothing written, and one sentence that holds `part`.
   void expect_refusal(const Outcome& outcome, const std::string& part) const {
-    EXPECT_EQ(outcome.status, 2);
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
-    EXPECT_TRUE(outcome.err.starts_with("thresher: ")) << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_FALSE(std::filesystem::exists(path("out.safetensors")));
+    thresher::testing::expect_refused(outcome, folder_.path(), part);
   }
 
   [[nodiscard]] std::vector<float> result() const {
