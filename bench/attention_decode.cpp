@@ -34,7 +34,7 @@ namespace {
 using namespace thresher;
 
 constexpr std::int64_t cold_bytes = std::int64_t{240} << 20;  ///< more than the L2 holds, several times
-constexpr std::int64_t most_bytes = std::int64_t{40} << 30;   ///< of keys and values
+constexpr std::int64_t max_bytes = std::int64_t{40} << 30;    ///< of keys and values
 constexpr int rounds = 11;
 
 struct Options {
@@ -309,7 +309,7 @@ int main(int argc, char** argv) try {
   if (cases.empty()) {
     cases = all_cases();
   }
-  std::erase_if(cases, [&](const Case& on) { return bytes_of(options, on) > most_bytes; });
+  std::erase_if(cases, [&](const Case& on) { return bytes_of(options, on) > max_bytes; });
   if (options.warm) {
     warm(options, cases);
     return 0;

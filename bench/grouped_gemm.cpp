@@ -201,7 +201,8 @@ std::vector<Variant> variants_of(const Wanted& wanted, const GroupedProblem& pro
   std::vector<Variant> variants;
   const std::vector<Knobs> asked = wanted.knobs.empty() ? std::vector<Knobs>{Knobs{}} : wanted.knobs;
   for (const auto* const strategy : grouped::strategies_of(DeviceKind::cuda)) {
-    if ((!wanted.strategy.empty() && strategy->name() != wanted.strategy) || strategy->not_made_for(problem, device)) {
+    if ((!wanted.strategy.empty() && strategy->name() != wanted.strategy) ||
+        strategy->unsupported_reason(problem, device)) {
       continue;
     }
     for (Knobs knobs : asked) {

@@ -23,7 +23,7 @@ void read_as_asked(Reader& reader, std::string_view kinds) {
     switch (fuzz::take_byte(kinds) % 5) {
       case 0: (void)reader.get<std::uint32_t>(); break;
       case 1: (void)reader.get<std::uint64_t>(); break;
-      case 2: fuzz::require(reader.text().size() <= most_message_bytes); break;
+      case 2: fuzz::require(reader.text().size() <= max_message_bytes); break;
       case 3: (void)reader.descriptor(); break;
       default: {
         auto call = reader.get<thresher_own_dual_gemm>();
@@ -46,10 +46,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::require(received.what == Received::What::message && received.descriptors.empty());
   const Reply reply = read_reply(received, 7);
   if (reply.refusal) {
-    fuzz::require(std::string_view(reply.refusal->what()).size() <= most_sentence_bytes);
+    fuzz::require(std::string_view(reply.refusal->what()).size() <= max_sentence_bytes);
   }
   Reader reader(received.bytes, {});
   fuzz::understood([&] { read_as_asked(reader, kinds); }, ErrorCode::device);
-  fuzz::require(printable(std::string(rest)).size() <= most_sentence_bytes);
+  fuzz::require(printable(std::string(rest)).size() <= max_sentence_bytes);
   return 0;
 }

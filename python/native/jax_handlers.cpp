@@ -195,11 +195,11 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(thresher_jax_cuda, on_gpu,
 void thresher_jax_set_run(thresher_jax_run run) { run_in_python.store(run); }
 
 void* thresher_jax_scratch(int64_t bytes) {
-  constexpr std::size_t most_alignment = 16;  // that XLA is asked for; it refuses more
+  constexpr std::size_t max_alignment = 16;  // that XLA is asked for; it refuses more
   if (scratch_of_call == nullptr || bytes < 0) {
     return nullptr;
   }
-  std::size_t space = static_cast<std::size_t>(bytes) + workspace_alignment - most_alignment;
-  void* memory = scratch_of_call->Allocate(space, most_alignment).value_or(nullptr);
+  std::size_t space = static_cast<std::size_t>(bytes) + workspace_alignment - max_alignment;
+  void* memory = scratch_of_call->Allocate(space, max_alignment).value_or(nullptr);
   return memory == nullptr ? nullptr : std::align(workspace_alignment, static_cast<std::size_t>(bytes), memory, space);
 }

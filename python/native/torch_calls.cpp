@@ -34,7 +34,7 @@ struct Cache {
   std::shared_mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<const Call>, HashText, std::equal_to<>> calls;
   std::unordered_map<const void*, bool> blocks;  ///< on GPUs: whether PyTorch counts writes
-  std::size_t most_calls = 0;
+  std::size_t max_calls = 0;
 };
 
 Cache& cache() {
@@ -207,10 +207,10 @@ std::shared_ptr<const Call> kept(std::string_view key) {
 void keep(std::string_view key, std::shared_ptr<const Call> call) {
   decltype(Cache::calls) dropped;  // after the lock
   const std::unique_lock lock(cache().mutex);
-  if (cache().calls.size() >= cache().most_calls) {
+  if (cache().calls.size() >= cache().max_calls) {
     dropped.swap(cache().calls);
   }
-  if (cache().most_calls > 0) {
+  if (cache().max_calls > 0) {
     cache().calls.insert_or_assign(std::string(key), std::move(call));
   }
 }
@@ -223,7 +223,7 @@ void thresher_torch_keep_at_most(int64_t calls) {
   decltype(Cache::calls) dropped;  // after the lock
   const std::unique_lock lock(cache().mutex);
   dropped.swap(cache().calls);
-  cache().most_calls = static_cast<std::size_t>(std::max<int64_t>(calls, 0));
+  cache().max_calls = static_cast<std::size_t>(std::max<int64_t>(calls, 0));
 }
 
 void thresher_torch_know_block(const void* block, int32_t has_version) {

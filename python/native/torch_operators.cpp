@@ -66,12 +66,12 @@ Pending& pending() {
 /// thresher_places_are_known, and while one lives it is said.
 std::int32_t (*places_are_known)(std::int32_t) = nullptr;
 
-class KnownPlaces {
+class ValidatedPointers {
  public:
-  KnownPlaces() : before_(say(1)) {}
-  KnownPlaces(const KnownPlaces&) = delete;
-  KnownPlaces& operator=(const KnownPlaces&) = delete;
-  ~KnownPlaces() { say(before_); }
+  ValidatedPointers() : before_(say(1)) {}
+  ValidatedPointers(const ValidatedPointers&) = delete;
+  ValidatedPointers& operator=(const ValidatedPointers&) = delete;
+  ~ValidatedPointers() { say(before_); }
 
  private:
   static std::int32_t say(std::int32_t yes) { return places_are_known != nullptr ? places_are_known(yes) : 0; }
@@ -106,7 +106,7 @@ bool run_kept(const Call& call, Arguments& arguments, StableIValue* stack) {
     outputs[i] = view.data();
   }
   const Workspace workspace(call.how.workspace_bytes, a, is_cuda, is_here);
-  const KnownPlaces since_the_key_says_where_all_lie;
+  const ValidatedPointers since_the_key_says_where_all_lie;
   if (run(call.how, call.append, arguments, stream, {outputs[0], outputs[1], workspace.data()}) != THRESHER_OK) {
     return false;
   }

@@ -104,7 +104,7 @@ constexpr std::array views{
 }  // namespace
 
 AppendTemplate::AppendTemplate(const thresher_append_tensors* given) {
-  static_assert(views.size() == most_views);
+  static_assert(views.size() == max_views);
   if (given == nullptr) {
     return;
   }
@@ -119,7 +119,7 @@ AppendTemplate::AppendTemplate(const thresher_append_tensors* given) {
 thresher_status AppendTemplate::run(const thresher_torch_call& how, const Arguments& arguments, void* stream) const {
   const thresher_torch_places& at = arguments.at();
   thresher_append_tensors tensors = tensors_;
-  std::array<thresher_tensor, most_views> of_call = views_;
+  std::array<thresher_tensor, max_views> of_call = views_;
   for (std::size_t i = 0; i < views.size(); ++i) {
     if (tensors.*views[i].in_tensors != nullptr) {
       of_call[i].data = arguments.data(at.*views[i].in_arguments);

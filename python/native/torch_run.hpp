@@ -18,10 +18,10 @@ class AppendTemplate {
   [[nodiscard]] thresher_status run(const thresher_torch_call& how, const Arguments& arguments, void* stream) const;
 
  private:
-  static constexpr std::size_t most_views = 10;
+  static constexpr std::size_t max_views = 10;
 
   thresher_append_tensors tensors_{};
-  std::array<thresher_tensor, most_views> views_{};
+  std::array<thresher_tensor, max_views> views_{};
 };
 
 /// Where a call writes and has its workspace.

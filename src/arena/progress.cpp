@@ -107,16 +107,16 @@ void Progress::draw(const std::string& what, bool is_new) {
     const int filled = static_cast<int>(std::lround(share * bar_width));
     const std::string bar = fmt::format("[{:=<{}}{: <{}}] {}", "", filled, "", bar_width - filled, line);
     // Whatever reaches the last column may go on to a line of its own, which stays behind.
-    remark(out_, fmt::format("\r\x1b[K{}", first_columns(bar, columns_() - 1)));
+    print_note(out_, fmt::format("\r\x1b[K{}", first_columns(bar, columns_() - 1)));
     bar_stands_ = true;
   } else {
-    remark(out_, line + "\n");
+    print_note(out_, line + "\n");
   }
 }
 
 void Progress::wipe() {
   if (bar_stands_) {
-    remark(out_, "\r\x1b[K");
+    print_note(out_, "\r\x1b[K");
     bar_stands_ = false;
   }
 }
@@ -124,7 +124,7 @@ void Progress::wipe() {
 void Progress::say(const std::string& line) {
   if (out_ != nullptr) {
     wipe();
-    remark(out_, printable(line) + "\n");
+    print_note(out_, printable(line) + "\n");
   }
 }
 

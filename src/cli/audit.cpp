@@ -22,7 +22,7 @@
 namespace thresher::cli {
 namespace {
 
-constexpr std::uint64_t most_machine_code_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_machine_code_bytes = std::uint64_t{1} << 30;
 
 struct AuditArguments {
   std::string file;  ///< empty: the library's own kernels
@@ -36,7 +36,7 @@ struct AuditArguments {
 
 /// A listing of a disassembler as it is, anything else through a disassembler.
 arena::Disassembly read(const std::string& file) {
-  const InputFile read = read_input_file(file, most_machine_code_bytes);
+  const InputFile read = read_input_file(file, max_machine_code_bytes);
   if (!read.bytes) {
     throw Error(ErrorCode::io, fmt::format("{}: {}", file, read.obstacle));
   }

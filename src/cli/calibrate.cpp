@@ -46,7 +46,7 @@ void calibrate(const CalibrateArguments& arguments) {
   const DeviceSpec& device = arena::calibrated_device(*rig);
   const std::filesystem::path path = output_of(arguments, device);
   const auto say = [](const std::string& what, std::size_t number, std::size_t total) {
-    remark(stderr, fmt::format("{:>3} of {}  {}\n", number + 1, total, what));
+    print_note(stderr, fmt::format("{:>3} of {}  {}\n", number + 1, total, what));
   };
   const std::vector<planner::CalibrationSample> samples = arena::measure_calibration(*rig, arguments.seconds, say);
   const planner::Calibration fitted = planner::fit(samples, device);

@@ -23,9 +23,9 @@ namespace {
 using Kernels = std::vector<std::shared_ptr<const arena::EmulatedKernel>>;
 
 /// Threads are run one after another here, which takes many thousand times as long as on a card.
-constexpr int most_emulated_extent = 1 << 16;
-constexpr double most_operations = 1e10;
-constexpr double most_bytes = 1 << 30;
+constexpr int max_emulated_extent = 1 << 16;
+constexpr double max_operations = 1e10;
+constexpr double max_bytes = 1 << 30;
 
 /// What is asked of one operation.
 struct Request {
@@ -93,11 +93,11 @@ void check_size(const arena::Problem& problem) {
   const arena::Operation& operation = problem.operation();
   const arena::Cost cost = operation.cost(problem);
   const double bytes = cost.compulsory_bytes + operation.working_bytes(problem);
-  if (cost.operations > most_operations || bytes > most_bytes) {
+  if (cost.operations > max_operations || bytes > max_bytes) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("{} takes {:.2g} operations and {:.2g} bytes, expected at most {:.2g} and {:.2g} to emulate",
-                    label(problem), cost.operations, bytes, most_operations, most_bytes));
+                    label(problem), cost.operations, bytes, max_operations, max_bytes));
   }
 }
 
@@ -151,7 +151,7 @@ struct Given {
       if (!option.allowed.empty()) {
         added->check(CLI::IsMember(option.allowed));
       } else if (!option.is_flag) {
-        added->check(CLI::Range(1, most_emulated_extent));
+        added->check(CLI::Range(1, max_emulated_extent));
       }
       if (!option.is_extent) {
         added->needs(knobs);

@@ -44,7 +44,7 @@ std::string told(const Error& error) {
   return error.code() == ErrorCode::compile ? printable_lines(error.what()) : printable(error.what());
 }
 
-void complain(const std::string& sentence) { remark(stderr, "thresher: " + sentence + "\n"); }
+void complain(const std::string& sentence) { print_note(stderr, "thresher: " + sentence + "\n"); }
 
 /// Runs the command; what it prints counts when it is written: a full disk must not look like success, nor like a
 /// defect.

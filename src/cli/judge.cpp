@@ -23,9 +23,9 @@ struct JudgeArguments {
   bool json = false;
 };
 
-void print(const std::vector<arena::Opinion>& opinions) {
+void print(const std::vector<arena::PitchScore>& opinions) {
   fmt::print("{:>5}  {:>12}  {:>9}  {}\n", "score", "claimed", "predicted", "pitch");
-  for (const arena::Opinion& opinion : opinions) {
+  for (const arena::PitchScore& opinion : opinions) {
     fmt::print("{:>5}  {:>12}  {:>9}  {}\n       {}\n",
                opinion.withdrawn ? "out" : fmt::format("{:.2f}", opinion.score),
                fmt::format("{:.3g}-{:.3g}x", opinion.claimed_low, opinion.claimed_high),
@@ -38,7 +38,7 @@ void judge(const JudgeArguments& arguments) {
   const DeviceSpec& device = device_spec(arguments.device);
   const arena::Suite suite = arena::load_suite(arguments.suite);
   const planner::Calibration calibration = arena::load_calibration(arguments.calibration, device.name).calibration;
-  std::vector<arena::Opinion> opinions;
+  std::vector<arena::PitchScore> opinions;
   for (const std::string& path : arguments.pitches) {
     opinions.push_back(arena::consider(arena::load_pitch(path), suite.problems, device, calibration));
   }
@@ -48,7 +48,7 @@ void judge(const JudgeArguments& arguments) {
     return;
   }
   nlohmann::json all = nlohmann::json::array();
-  for (const arena::Opinion& opinion : opinions) {
+  for (const arena::PitchScore& opinion : opinions) {
     all.push_back(nlohmann::json::parse(arena::opinion_json(opinion)));
   }
   fmt::print("{}\n", all.dump(1, ' ', true));

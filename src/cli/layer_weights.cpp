@@ -83,11 +83,11 @@ void LayerWeights::load_matrices(const formats::Checkpoint& checkpoint, ScaleLay
     return;
   }
   load_all([&](std::string FeedForwardMatrices::* of) {
-    std::vector<std::string> of_experts;
+    std::vector<std::string> total_experts;
     for (const FeedForwardMatrices& expert : names_.matrices) {
-      of_experts.push_back(expert.*of);
+      total_experts.push_back(expert.*of);
     }
-    return formats::load_experts(checkpoint, of_experts, layout);
+    return formats::load_experts(checkpoint, total_experts, layout);
   });
 }
 

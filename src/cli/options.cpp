@@ -31,7 +31,7 @@ std::string not_seconds(const std::string& text) {
 std::string no_shard(const std::string& text) {
   return arena::parse_shard(text)
              ? ""
-             : fmt::format("{} is not I/N, shard I of N, with 1 <= I <= N <= {}", text, arena::most_shards);
+             : fmt::format("{} is not I/N, shard I of N, with 1 <= I <= N <= {}", text, arena::max_shards);
 }
 
 }  // namespace

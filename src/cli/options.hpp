@@ -15,7 +15,7 @@ class Option;
 namespace thresher::cli {
 
 /// What every extent of a problem on a command line may be at most; the least is 1.
-inline constexpr int most_extent = 1 << 24;
+inline constexpr int max_extent = 1 << 24;
 
 /// Of files that are there, or of one that is still to be made under both names.
 [[nodiscard]] bool same_file(const std::filesystem::path& a, const std::filesystem::path& b);

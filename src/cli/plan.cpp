@@ -133,7 +133,7 @@ void print_json(const planner::Choices& choices, const PlanArguments& arguments)
     json["choices"].push_back(to_json(choice));
   }
   for (const planner::RefusedStrategy& refused : choices.refused) {
-    json["refused"].push_back({{"strategy", refused.strategy}, {"obstacles", refused.obstacles}});
+    json["refused"].push_back({{"strategy", refused.strategy}, {"obstacles", refused.infeasible_reasons}});
   }
   if (has_intervals(choices)) {
     json["constants"] = nlohmann::json::parse(arena::constants_json(device_spec(arguments.device)));
@@ -162,7 +162,7 @@ void print_table(const planner::Choices& choices, const PlanArguments& arguments
   }
   if (arguments.refused || choices.ranked.empty()) {
     for (const planner::RefusedStrategy& refused : choices.refused) {
-      for (const std::string& obstacle : refused.obstacles) {
+      for (const std::string& obstacle : refused.infeasible_reasons) {
         fmt::print("cannot run   {}\n             {}\n", refused.strategy, obstacle);
       }
     }
@@ -208,7 +208,7 @@ void add_attention(CLI::App& plan_command, Context& context) {
   const auto asked = std::make_shared<AttentionArguments>();
   AttentionProblem& problem = asked->problem;
   CLI::App* command = plan_command.add_subcommand("attention", "The same of an attention");
-  const CLI::Range extents(1, most_extent);
+  const CLI::Range extents(1, max_extent);
   command->add_option("--batch", problem.batch, "Sequences")->capture_default_str()->check(extents);
   command->add_option("--heads", problem.heads, "Heads of queries")->capture_default_str()->check(extents);
   CLI::Option* const kv_heads = command->add_option("--kv-heads", problem.kv_heads, "Heads of keys; as --heads");
@@ -293,7 +293,7 @@ void add_gemm(CLI::App& plan_command, Context& context) {
   const auto asked =
       std::make_shared<GemmProblem>(GemmProblem{.a = Format::bf16, .b = Format::bf16, .out = Format::bf16});
   CLI::App* command = plan_command.add_subcommand("gemm", "The same of a plain product");
-  const CLI::Range extents(1, most_extent);
+  const CLI::Range extents(1, max_extent);
   const std::vector<CLI::Option*> needed{command->add_option("--m", asked->m, "Rows")->check(extents),
                                          command->add_option("--n", asked->n, "Outputs")->check(extents),
                                          command->add_option("--k", asked->k, "Inputs")->check(extents)};
@@ -326,7 +326,7 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
   }
   GroupedProblem& problem = *asked;
   CLI::App* command = plan_command.add_subcommand(name, description);
-  const CLI::Range extents(1, most_extent);
+  const CLI::Range extents(1, max_extent);
   std::vector<CLI::Option*> needed{
       command->add_option("--experts", problem.experts, "Experts")->check(extents),
       command->add_option("--rows", problem.rows, "Rows of all experts together; with slots: of one")->check(extents),

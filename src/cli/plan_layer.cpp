@@ -74,7 +74,7 @@ void add_layer(CLI::App& plan_command, const char* name, const char* description
         option.name, [arguments, set = option.set](const std::string& text) { set(arguments->problem, text); },
         option.help);
     if (option.is_extent) {
-      added->check(CLI::Range(1, most_extent))->required(option.name != "--of-experts");
+      added->check(CLI::Range(1, max_extent))->required(option.name != "--of-experts");
     } else {
       added->check(CLI::IsMember(option.allowed));
     }

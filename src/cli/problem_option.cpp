@@ -45,10 +45,10 @@ std::array<std::int64_t, 3> shape_of(const std::string& text) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto [next, error] = std::from_chars(at, end, shape[i]);
     const bool separated = i + 1 < shape.size() ? next != end && *next == 'x' : next == end;
-    if (error != std::errc{} || shape[i] < 1 || shape[i] > most_extent || !separated) {
+    if (error != std::errc{} || shape[i] < 1 || shape[i] > max_extent || !separated) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("problem is \"{}\": write MxNxK with numbers from 1 to {}, as in 256x4096x7168", text,
-                              most_extent));
+                              max_extent));
     }
     at = next + 1;
   }

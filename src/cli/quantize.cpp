@@ -68,15 +68,15 @@ void quantize(const QuantizeOptions& options) {
                tensor.is_stack ? fmt::format("{}, ", tensor.matrices) : "", tensor.rows, tensor.k, tensor.bytes_before,
                tensor.bytes_after);
     if (tensor.lost > 0) {
-      remark(stderr, fmt::format("warning: {} values of {} that are not 0 become 0: {} has none as small\n",
-                                 tensor.lost, printable(tensor.name), formats::name(options.to)));
+      print_note(stderr, fmt::format("warning: {} values of {} that are not 0 become 0: {} has none as small\n",
+                                     tensor.lost, printable(tensor.name), formats::name(options.to)));
     }
   }
   for (const formats::CopiedTensor& tensor : report.copied) {
     fmt::print("{} left alone: {}\n", printable(tensor.name), tensor.reason);
     if (tensor.is_missed) {
-      remark(stderr, fmt::format("warning: {}, {} bytes, is not quantised: it is {}\n", printable(tensor.name),
-                                 tensor.bytes, tensor.reason));
+      print_note(stderr, fmt::format("warning: {}, {} bytes, is not quantised: it is {}\n", printable(tensor.name),
+                                     tensor.bytes, tensor.reason));
     }
   }
   for (const std::string& pattern : report.idle_excludes) {

@@ -51,7 +51,7 @@ const Types values{{{formats::Dtype::f16, Format::fp16},
                     {formats::Dtype::bf16, Format::bf16},
                     {formats::Dtype::f8_e4m3, Format::fp8_e4m3}},
                    "F16, BF16 or F8_E4M3"};
-const Types factors{{{formats::Dtype::f32, Format::fp32}}, "F32"};
+const Types factor_types{{{formats::Dtype::f32, Format::fp32}}, "F32"};
 
 Format format_of(const formats::StoredTensor& tensor, const Types& may_be) {
   for (const auto& [dtype, format] : may_be.types) {
@@ -115,10 +115,10 @@ struct Inputs {
         cu_seqlens_k(load_integers_if_there(file, "cu_seqlens_k")),
         block_table(load_integers_if_there(file, "block_table")),
         seqused_k(load_integers_if_there(file, "seqused_k")),
-        sinks(load_if_there(file, "sinks", factors)),
-        q_descale(load_if_there(file, "q_descale", factors)),
-        k_descale(load_if_there(file, "k_descale", factors)),
-        v_descale(load_if_there(file, "v_descale", factors)) {
+        sinks(load_if_there(file, "sinks", factor_types)),
+        q_descale(load_if_there(file, "q_descale", factor_types)),
+        k_descale(load_if_there(file, "k_descale", factor_types)),
+        v_descale(load_if_there(file, "v_descale", factor_types)) {
     const bool offsets_of_keys = cu_seqlens_k.is_there();
     expect(file, cu_seqlens_q, "cu_seqlens_q", offsets_of_keys || is_paged());
     expect(file, cu_seqlens_k, "cu_seqlens_k", cu_seqlens_q.is_there() && !is_paged());
@@ -147,7 +147,7 @@ void expect_rank(const char* name, const Loaded& tensor, int rank, const char* s
 }
 
 /// Keys that the rows of the table have room for.
-std::int64_t most_keys(const Inputs& in) {
+std::int64_t max_keys(const Inputs& in) {
   expect_rank("block_table", in.block_table, 2, "[B,pages of a sequence]");
   return size_product(in.block_table.view.shape[1], in.k.view.shape[1]);
 }
@@ -171,7 +171,7 @@ AttentionProblem problem_of(const Arguments& arguments, const Inputs& in) {
                            .heads = q[1],
                            .kv_heads = paged ? k[2] : k[1],
                            .queries = q[rows],
-                           .keys = paged ? most_keys(in) : k[rows],
+                           .keys = paged ? max_keys(in) : k[rows],
                            .head_dim = q[variable ? 2 : 3],
                            .value_dim = in.v.view.shape[static_cast<std::size_t>(in.v.view.rank - 1)],
                            .format = in.q.view.format == Format::fp8_e4m3 ? Format::bf16 : in.q.view.format,

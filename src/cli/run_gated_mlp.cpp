@@ -145,7 +145,7 @@ void run_gated_mlp(const LayerArguments& arguments) {
   model.refuse_unlisted(names.block + ".");
   config.check_sizes(names, weights.experts(), weights.hidden_size());
   if (const std::string doubt = config.doubt(names, weights.gate().format); !doubt.empty()) {
-    remark(stderr, fmt::format("warning: {}\n", printable(doubt)));
+    print_note(stderr, fmt::format("warning: {}\n", printable(doubt)));
   }
   if (x.k() != weights.hidden_size()) {
     throw Error(ErrorCode::invalid_argument,

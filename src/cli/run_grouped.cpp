@@ -248,7 +248,7 @@ void run_grouped(const GroupedArguments& arguments) {
             .row_weights = tensor_of(rows.row_weights)},
            workspace.data());
   if (const GroupedStatus status = gemm.status({}, workspace.data()); !status.makes_sense()) {
-    remark(stderr, fmt::format("warning: {}: groups were limited to the rows there are\n", status.explain()));
+    print_note(stderr, fmt::format("warning: {}: groups were limited to the rows there are\n", status.explain()));
   }
 
   c.write();
@@ -270,7 +270,7 @@ void add_rest(CLI::App& command, const std::shared_ptr<GroupedArguments>& argume
   arguments->output.add_to(command);
   command.add_option("--a", arguments->a, "Tensor of the tokens")->option_text("NAME [a]");
   command.add_option("--row-ids-divisor", arguments->row_ids_divisor, "Top-k where row_ids count token · k + choice")
-      ->check(CLI::Range(1, most_extent))
+      ->check(CLI::Range(1, max_extent))
       ->option_text("K [1]");
   arguments->operands.add_to(command);
   command.add_option("--strategy", arguments->strategy, "Default: chosen for the problem");

@@ -108,9 +108,10 @@ void add_unscaled_out_type(CLI::App& command, std::optional<Format>& out_type) {
 void warn_of_overflow(const char* tensor, Format format, std::span<const std::byte> values) {
   const std::size_t count = not_finite(format, values);
   if (count > 0) {
-    remark(stderr, fmt::format("warning: {} of the {} values of {} are Inf or NaN{}\n", count,
-                               values.size() * 8 / static_cast<std::size_t>(bits(format)), tensor,
-                               format == Format::fp16 ? ": fp16 ends at 65504, --out-type bf16 and fp32 do not" : ""));
+    print_note(stderr,
+               fmt::format("warning: {} of the {} values of {} are Inf or NaN{}\n", count,
+                           values.size() * 8 / static_cast<std::size_t>(bits(format)), tensor,
+                           format == Format::fp16 ? ": fp16 ends at 65504, --out-type bf16 and fp32 do not" : ""));
   }
 }
 

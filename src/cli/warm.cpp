@@ -86,7 +86,7 @@ bool tell(const Kept& kept) {
     return true;
   }
   std::fflush(stdout);
-  remark(stderr, fmt::format("thresher: {}: {}\n", printable(kept.problem), count));
+  print_note(stderr, fmt::format("thresher: {}: {}\n", printable(kept.problem), count));
   return false;
 }
 

@@ -15,8 +15,8 @@
 namespace thresher {
 namespace {
 
-InputFile above(std::uint64_t most_bytes) {
-  return unreadable(fmt::format("it has more than the {} bytes that such a file may have", most_bytes));
+InputFile above(std::uint64_t max_bytes) {
+  return unreadable(fmt::format("it has more than the {} bytes that such a file may have", max_bytes));
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ InputFile unreadable(const std::string& why) { return {std::nullopt, "the file c
 
 InputFile unreadable_for(int error_number) { return unreadable(std::generic_category().message(error_number)); }
 
-InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_bytes) {
+InputFile read_input_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status{};
   if (file.value() < 0 || ::fstat(file.value(), &status) != 0) {
@@ -34,8 +34,8 @@ InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_
   if (!S_ISREG(status.st_mode)) {
     return unreadable("it is not a regular file");
   }
-  if (static_cast<std::uint64_t>(status.st_size) > most_bytes) {
-    return above(most_bytes);
+  if (static_cast<std::uint64_t>(status.st_size) > max_bytes) {
+    return above(max_bytes);
   }
   // The file may grow while it is read: one byte above the limit is all that is ever asked for.
   std::string bytes(static_cast<std::size_t>(status.st_size) + 1, '\0');
@@ -49,14 +49,14 @@ InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_
       return unreadable_for(errno);
     }
     filled += static_cast<std::size_t>(count);
-    if (filled > most_bytes) {
-      return above(most_bytes);
+    if (filled > max_bytes) {
+      return above(max_bytes);
     }
     if (count == 0) {
       break;
     }
     if (filled == bytes.size()) {
-      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(2 * bytes.size(), most_bytes + 1)));
+      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(2 * bytes.size(), max_bytes + 1)));
     }
   }
   bytes.resize(filled);

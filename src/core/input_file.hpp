@@ -8,7 +8,7 @@
 namespace thresher {
 
 /// What suites, pitches, kernels and the files of parameters may have at most.
-inline constexpr std::uint64_t most_text_bytes = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t max_text_bytes = std::uint64_t{16} << 20;
 
 struct InputFile {
   std::optional<std::string> bytes;
@@ -21,6 +21,6 @@ struct InputFile {
 [[nodiscard]] InputFile unreadable_for(int error_number);
 
 /// Regular files alone: a pipe would be waited for, and a device may have no end.
-[[nodiscard]] InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_bytes = most_text_bytes);
+[[nodiscard]] InputFile read_input_file(const std::filesystem::path& path, std::uint64_t max_bytes = max_text_bytes);
 
 }  // namespace thresher

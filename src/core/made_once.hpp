@@ -10,7 +10,7 @@ namespace thresher {
 /// May be asked from several threads. Each key has a lock of its own: values of different keys are made side by side,
 /// while those who ask for the same key wait for one maker.
 template <class Key, class Value>
-class MadeOnce {
+class OnceMap {
  public:
   /// The value of `key`, from `make()` when there is none yet. When `make` throws, nothing is kept: the next who asks
   /// makes it. The reference holds as long as the table does.

@@ -2,7 +2,7 @@
 
 namespace thresher {
 
-void remark(std::FILE* to, std::string_view text) noexcept {
+void print_note(std::FILE* to, std::string_view text) noexcept {
   [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), to);
   std::fflush(to);
 }

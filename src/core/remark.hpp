@@ -6,6 +6,6 @@
 namespace thresher {
 
 /// Writes `text` at once. What cannot be written is lost: nobody is left to be told, and the work goes on.
-void remark(std::FILE* to, std::string_view text) noexcept;
+void print_note(std::FILE* to, std::string_view text) noexcept;
 
 }  // namespace thresher

@@ -50,9 +50,9 @@ class Planned : public DualGemmKernel {
 };
 
 /// Outputs in float32, and from those the requantised ones: what a scale is of is known when its row is.
-class Requantised : public DualGemmKernel {
+class QuantizedOutput : public DualGemmKernel {
  public:
-  Requantised(const DualGemmProblem& problem, std::unique_ptr<const DualGemmKernel> in_float32, int threads)
+  QuantizedOutput(const DualGemmProblem& problem, std::unique_ptr<const DualGemmKernel> in_float32, int threads)
       : n_(problem.n), threads_(threads), in_float32_(std::move(in_float32)) {
     own_ = layout_.add(in_float32_->workspace_bytes());
     values_ = layout_.add(static_cast<std::size_t>(problem.m * problem.n) * sizeof(float));
@@ -66,7 +66,7 @@ class Requantised : public DualGemmKernel {
     auto* const values = reinterpret_cast<float*>(bytes + values_);
     in_float32_->run(a, b1_gate, b2_up, Tensor::contiguous(values, Format::fp32, {a.shape[0], n_}), bytes + own_);
     parallel_for(threads_, a.shape[0], [&](std::int64_t row, int) {
-      formats::requantise_row(c, row, {values + row * n_, static_cast<std::size_t>(n_)});
+      formats::quantize_row(c, row, {values + row * n_, static_cast<std::size_t>(n_)});
     });
   }
 
@@ -118,7 +118,7 @@ std::unique_ptr<const DualGemmKernel> plan_dual_gemm(std::string_view strategy, 
   }
   DualGemmProblem in_float32 = problem;
   in_float32.out = Format::fp32;
-  return std::make_unique<Requantised>(problem, found->plan(in_float32, type, resolved), resolved);
+  return std::make_unique<QuantizedOutput>(problem, found->plan(in_float32, type, resolved), resolved);
 }
 
 }  // namespace thresher::cpu

@@ -8,7 +8,7 @@
 /// operands hold values small enough for that to be felt, or an Inf that a split cannot carry (operand.hpp says exactly
 /// when), is done again in float32: right, and some ten times slower. NVFP4 by NVFP4 or by fp16 never needs that.
 ///
-/// Requantised outputs are made of outputs in float32, which are kept in the workspace.
+/// QuantizedOutput outputs are made of outputs in float32, which are kept in the workspace.
 ///
 /// Results are bitwise equal from run to run.
 #include <cstddef>

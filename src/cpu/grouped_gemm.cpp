@@ -18,7 +18,7 @@ namespace {
 /// Rows of one expert for which products are planned; more than the last take the problem's.
 constexpr std::array<std::int64_t, 3> planned_rows{16, 64, 256};
 /// An expert of more rows is for all threads together.
-constexpr std::int64_t most_rows_of_one = planned_rows.back();
+constexpr std::int64_t max_rows_of_one = planned_rows.back();
 
 double product_scale(const Tensor& a, const Tensor& matrix) {
   return formats::global_scale(a) * formats::global_scale(matrix);
@@ -65,9 +65,9 @@ GroupRowsOf group_of(const GroupedTensors& tensors, const reference::OwnedRows& 
 
 /// One expert's products for up to so many rows, in the CPU's own product type and, where bf16 may not do for every
 /// value, in float32.
-class GroupedGemmKernel::Rung {
+class GroupedGemmKernel::TileWidth {
  public:
-  Rung(const GroupedProblem& problem, std::int64_t rows, int threads)
+  TileWidth(const GroupedProblem& problem, std::int64_t rows, int threads)
       : rows_(rows), first_(shape_of(problem, rows), product_type_of(problem.a, problem.b), threads) {
     if (product_type_of(problem.a, problem.b) == ProductType::bf16 && may_be_inexact_in_bf16(problem.a, problem.b)) {
       in_float32_.emplace(shape_of(problem, rows), ProductType::float32, threads);
@@ -103,22 +103,22 @@ GroupedGemmKernel::GroupedGemmKernel(const GroupedProblem& problem, int threads)
     : problem_(problem), threads_(resolve_threads(threads)) {
   for (const std::int64_t rows : planned_rows) {
     if (rows < problem.rows) {
-      rungs_.push_back(std::make_unique<const Rung>(problem, rows, threads_));
+      tile_widths_.push_back(std::make_unique<const TileWidth>(problem, rows, threads_));
     }
   }
-  rungs_.push_back(std::make_unique<const Rung>(problem, std::max<std::int64_t>(problem.rows, 1), threads_));
+  tile_widths_.push_back(std::make_unique<const TileWidth>(problem, std::max<std::int64_t>(problem.rows, 1), threads_));
 }
 
 GroupedGemmKernel::~GroupedGemmKernel() = default;
 
-const GroupedGemmKernel::Rung& GroupedGemmKernel::rung_for(std::int64_t rows) const {
-  return **std::find_if(rungs_.begin(), rungs_.end(), [&](const auto& one) { return one->rows() >= rows; });
+const GroupedGemmKernel::TileWidth& GroupedGemmKernel::tile_width_for(std::int64_t rows) const {
+  return **std::find_if(tile_widths_.begin(), tile_widths_.end(), [&](const auto& one) { return one->rows() >= rows; });
 }
 
 std::size_t GroupedGemmKernel::bytes_of_one() const noexcept {
   std::size_t most = 0;
-  for (const auto& rung : rungs_) {
-    most = rung->rows() <= most_rows_of_one ? std::max(most, rung->workspace_bytes(1)) : most;
+  for (const auto& tile_width : tile_widths_) {
+    most = tile_width->rows() <= max_rows_of_one ? std::max(most, tile_width->workspace_bytes(1)) : most;
   }
   return most;
 }
@@ -134,8 +134,8 @@ std::size_t GroupedGemmKernel::workspace_bytes() const noexcept {
 
 std::size_t GroupedGemmKernel::product_bytes() const noexcept {
   std::size_t most = static_cast<std::size_t>(threads_) * bytes_of_one();
-  for (const auto& rung : rungs_) {
-    most = std::max(most, rung->workspace_bytes(threads_));
+  for (const auto& tile_width : tile_widths_) {
+    most = std::max(most, tile_width->workspace_bytes(threads_));
   }
   return most;
 }
@@ -161,7 +161,7 @@ void GroupedGemmKernel::run_expert(const WeightViews& weights, const GroupedTens
     call.finish.row_weights = static_cast<const float*>(tensors.row_weights.data) + group.first;
   }
   call.finish.tokens = rows.tokens;
-  rung_for(group.count).run(call, workspace, team);
+  tile_width_for(group.count).run(call, workspace, team);
 }
 
 void GroupedGemmKernel::multiply(const WeightViews& weights, const GroupedTensors& tensors,
@@ -173,7 +173,7 @@ void GroupedGemmKernel::multiply(const WeightViews& weights, const GroupedTensor
   std::vector<std::int64_t> of_one_thread;
   for (std::int64_t expert = 0; expert < problem_.experts; ++expert) {
     const std::int64_t rows = owned.groups[static_cast<std::size_t>(expert)].count;
-    if (rows > most_rows_of_one || rows * threads_ > all_rows) {
+    if (rows > max_rows_of_one || rows * threads_ > all_rows) {
       run_expert(weights, tensors, owned, expert, workspace, threads_);
     } else if (rows > 0) {
       of_one_thread.push_back(expert);
@@ -186,14 +186,15 @@ void GroupedGemmKernel::multiply(const WeightViews& weights, const GroupedTensor
   });
 }
 
-void GroupedGemmKernel::requantise(const Tensor& values, const Tensor& c, const reference::OwnedRows& owned) const {
+void GroupedGemmKernel::quantize_output(const Tensor& values, const Tensor& c,
+                                        const reference::OwnedRows& owned) const {
   const std::int64_t rows_of_a_matrix = c.rank == 3 ? c.shape[1] : c.shape[0];
   parallel_for(threads_, std::ssize(owned.tokens), [&](std::int64_t row, int) {
     if (owned.tokens[static_cast<std::size_t>(row)] < 0) {
       return;
     }
     const Tensor matrix = c.rank == 3 ? slot_matrix(c, row / rows_of_a_matrix) : c;
-    formats::requantise_row(
+    formats::quantize_row(
         matrix, row % rows_of_a_matrix,
         {static_cast<const float*>(values.data) + row * problem_.n, static_cast<std::size_t>(problem_.n)});
   });
@@ -210,7 +211,7 @@ GroupedStatus GroupedGemmKernel::run(const WeightViews& weights, const GroupedTe
   in_float32.c = Tensor::contiguous(static_cast<std::byte*>(workspace) + round_up_bytes(product_bytes()), Format::fp32,
                                     std::span(c.shape.data(), static_cast<std::size_t>(c.rank)));
   multiply(weights, in_float32, owned, workspace);
-  requantise(in_float32.c, c, owned);
+  quantize_output(in_float32.c, c, owned);
   return owned.status;
 }
 

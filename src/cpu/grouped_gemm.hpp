@@ -1,8 +1,9 @@
 #pragma once
 /// Grouped products on this CPU: each expert's rows are multiplied as a dual GEMM's are, block by block of its weights,
 /// which are never dequantised whole. Threads take an expert each; all of them together one that has more than its
-/// share of the rows. Requantised outputs are made of outputs in float32, which are kept in the workspace. Arguments
-/// arrive validated. Exact, and bitwise equal from run to run, as src/cpu/dual_gemm.hpp says of the dual GEMM.
+/// share of the rows. QuantizedOutput outputs are made of outputs in float32, which are kept in the workspace.
+/// Arguments arrive validated. Exact, and bitwise equal from run to run, as src/cpu/dual_gemm.hpp says of the dual
+/// GEMM.
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -26,15 +27,15 @@ class GroupedGemmKernel {
   [[nodiscard]] GroupedStatus run(const WeightViews& weights, const GroupedTensors& tensors, void* workspace) const;
 
  private:
-  class Rung;
+  class TileWidth;
 
-  [[nodiscard]] const Rung& rung_for(std::int64_t rows) const;
+  [[nodiscard]] const TileWidth& tile_width_for(std::int64_t rows) const;
   void run_expert(const WeightViews& weights, const GroupedTensors& tensors, const reference::OwnedRows& owned,
                   std::int64_t expert, void* workspace, int team) const;
   void multiply(const WeightViews& weights, const GroupedTensors& tensors, const reference::OwnedRows& owned,
                 void* workspace) const;
   /// The rows of C that experts own, from `values` in float32, which are shaped as C is.
-  void requantise(const Tensor& values, const Tensor& c, const reference::OwnedRows& owned) const;
+  void quantize_output(const Tensor& values, const Tensor& c, const reference::OwnedRows& owned) const;
   /// What products need.
   [[nodiscard]] std::size_t product_bytes() const noexcept;
   /// What one thread needs for an expert of its own.
@@ -42,7 +43,7 @@ class GroupedGemmKernel {
 
   GroupedProblem problem_;
   int threads_;
-  std::vector<std::unique_ptr<const Rung>> rungs_;  ///< for ever more rows of one expert
+  std::vector<std::unique_ptr<const TileWidth>> tile_widths_;  ///< for ever more rows of one expert
 };
 
 }  // namespace thresher::cpu

@@ -16,9 +16,9 @@ namespace thresher::cpu {
 namespace {
 
 // A chunk of A, a chunk of one block of weights and that block's two products stay in a core's cache of some 2 MiB.
-constexpr std::int64_t most_rows = 512;
-constexpr std::int64_t most_depth = 512;
-constexpr std::int64_t most_products = 65536;  // of one of the two, row_chunk × block_columns
+constexpr std::int64_t max_rows = 512;
+constexpr std::int64_t max_depth = 512;
+constexpr std::int64_t max_products = 65536;  // of one of the two, row_chunk × block_columns
 
 std::size_t size(std::int64_t count) noexcept { return static_cast<std::size_t>(count); }
 
@@ -26,14 +26,14 @@ std::size_t size(std::int64_t count) noexcept { return static_cast<std::size_t>(
 
 Blocking Blocking::choose(const InterleavedShape& shape, int threads) noexcept {
   Blocking cut{};
-  cut.row_chunks = std::max<std::int64_t>(1, ceil_div(shape.m, most_rows));
+  cut.row_chunks = std::max<std::int64_t>(1, ceil_div(shape.m, max_rows));
   cut.row_chunk = std::max<std::int64_t>(16, round_up(ceil_div(shape.m, cut.row_chunks), 16));
-  cut.depth_chunks = std::max<std::int64_t>(1, ceil_div(shape.k, most_depth));
+  cut.depth_chunks = std::max<std::int64_t>(1, ceil_div(shape.k, max_depth));
   cut.depth_chunk = round_up(ceil_div(shape.k, cut.depth_chunks), 32);
   cut.depth_chunks = ceil_div(shape.k, cut.depth_chunk);
-  const std::int64_t most_columns = std::min<std::int64_t>(256, most_products / cut.row_chunk);
+  const std::int64_t max_columns = std::min<std::int64_t>(256, max_products / cut.row_chunk);
   // N may be 0: then there is no block, and neither count may be a divisor of 0 until that is known.
-  cut.blocks = std::max<std::int64_t>(1, round_up(ceil_div(shape.n, most_columns), threads));
+  cut.blocks = std::max<std::int64_t>(1, round_up(ceil_div(shape.n, max_columns), threads));
   cut.block_columns = std::max<std::int64_t>(16, round_up(ceil_div(shape.n, cut.blocks), 16));
   cut.blocks = ceil_div(shape.n, cut.block_columns);
   return cut;
@@ -57,7 +57,7 @@ InterleavedGemm::InterleavedGemm(const InterleavedShape& shape, ProductType type
                 .rows = blocking_.block_columns,
                 .columns = blocking_.row_chunk,
                 .depth = blocking_.depth_chunk},
-               Product::Panel::fastest, 1),
+               Product::PitchRanking::fastest, 1),
       a_planes_(type == ProductType::bf16 ? bf16_planes(shape.a) : 1),
       b_planes_(type == ProductType::bf16 ? bf16_planes(shape.b) : 1),
       pack_rows_(product_.panel_layout().block_columns > 0 ? product_.panel_layout().block_columns : 16),

@@ -70,11 +70,11 @@ struct Loop {
 };
 
 /// Of what the environment asks for, as of the knob `threads`.
-constexpr int most_threads = 1024;
+constexpr int max_threads = 1024;
 
 }  // namespace
 
-int resolve_threads(int requested) { return requested > 0 ? requested : std::clamp(usual_threads(), 1, most_threads); }
+int resolve_threads(int requested) { return requested > 0 ? requested : std::clamp(usual_threads(), 1, max_threads); }
 
 void detail::parallel_for(int threads, std::int64_t count, Body body, const void* context) {
   Loop loop{.count = count, .body = body, .context = context};

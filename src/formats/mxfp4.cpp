@@ -21,11 +21,11 @@ constexpr int exponent_bias = 127;
 /// Of e2m1, whose largest number is 6 = 1.5 · 2^2.
 constexpr int greatest_value_exponent = 2;
 /// 6 · 2^(252−127) is a number of bf16, 6 · 2^(253−127) none.
-constexpr unsigned most_exponent = 252;
+constexpr unsigned max_exponent = 252;
 constexpr unsigned nan_exponent = 255;
 /// Powers of two from 2^-9 to 2^8 are numbers of e4m3.
 constexpr unsigned e4m3_span = 17;
-constexpr int most_e4m3_power = 8;
+constexpr int max_e4m3_power = 8;
 /// Kernels that fold NVFP4 into e4m3 move a row's largest scale to 2^6 and keep scales from 2^-5 on.
 constexpr unsigned fold_span = 11;
 
@@ -50,9 +50,9 @@ struct Exponents {
   [[nodiscard]] bool is_empty() const { return least > most; }
   [[nodiscard]] unsigned span() const { return is_empty() ? 0 : most - least; }
   /// That a global scale, a normal number, and scales in e4m3 together have.
-  [[nodiscard]] bool fit_nvfp4() const { return span() <= e4m3_span && (is_empty() || most > most_e4m3_power); }
+  [[nodiscard]] bool fit_nvfp4() const { return span() <= e4m3_span && (is_empty() || most > max_e4m3_power); }
   /// What all scales of the matrix are multiplied by.
-  [[nodiscard]] float global_scale() const { return is_empty() ? 1.0F : power_of_two(most - most_e4m3_power); }
+  [[nodiscard]] float global_scale() const { return is_empty() ? 1.0F : power_of_two(most - max_e4m3_power); }
 };
 
 /// 2^(code − most + 8); of what is not among the exponents 0.
@@ -60,7 +60,7 @@ std::uint8_t e4m3_scale(unsigned code, const Exponents& of) {
   if (of.is_empty() || code < of.least || code > of.most) {
     return 0;
   }
-  return float_to_e4m3(std::ldexp(1.0F, most_e4m3_power - static_cast<int>(of.most - code)));
+  return float_to_e4m3(std::ldexp(1.0F, max_e4m3_power - static_cast<int>(of.most - code)));
 }
 
 std::vector<Exponents> exponents_of(std::span<const std::byte> codes, std::span<const std::byte> exponents,
@@ -101,12 +101,12 @@ std::vector<std::byte> widened(std::span<const std::byte> codes, const Scale& sc
 
 void check_exponents(std::span<const std::byte> exponents, std::string_view title) {
   const auto beyond = std::find_if(exponents.begin(), exponents.end(),
-                                   [](std::byte code) { return std::to_integer<unsigned>(code) > most_exponent; });
+                                   [](std::byte code) { return std::to_integer<unsigned>(code) > max_exponent; });
   if (beyond != exponents.end()) {
     const auto code = std::to_integer<unsigned>(*beyond);
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has the exponent {}{}, expected 0 to {}: bf16 has to hold what it scales", title, code,
-                            code == nan_exponent ? ", which is NaN" : "", most_exponent));
+                            code == nan_exponent ? ", which is NaN" : "", max_exponent));
   }
 }
 
@@ -153,8 +153,8 @@ HeldMxfp4 hold_mxfp4(std::vector<std::byte> codes, std::span<const std::byte> ex
                      std::string_view exponents_title) {
   check_exponents(exponents, exponents_title);
   // Of matrices without rows a file may name any number: a global scale for each has to fit into memory.
-  constexpr std::size_t most_without_rows = 1 << 20;
-  const bool are_too_many = exponents.empty() && matrices > most_without_rows;
+  constexpr std::size_t max_without_rows = 1 << 20;
+  const bool are_too_many = exponents.empty() && matrices > max_without_rows;
   const std::vector<Exponents> found = exponents_of(codes, exponents, are_too_many ? 0 : matrices);
   HeldMxfp4 held;
   for (const Exponents& one : found) {

@@ -71,7 +71,7 @@ std::uint8_t requantised_nvfp4_scale(float amax, float global_scale) {
   return float_to_e4m3(amax / (e2m1_max * global_scale));
 }
 
-void requantise_row(const Tensor& matrix, std::int64_t row, std::span<const float> values) {
+void quantize_row(const Tensor& matrix, std::int64_t row, std::span<const float> values) {
   auto* const codes = static_cast<std::uint8_t*>(matrix.data) + row * matrix.strides[0] * bits(matrix.format) / 8;
   const auto global = static_cast<float>(global_scale(matrix));
   if (matrix.format == Format::fp8_tensor) {

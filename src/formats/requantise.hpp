@@ -20,6 +20,6 @@ namespace thresher::formats {
 /// format has some. A value is divided by its scale, and rounded to nearest even; what lies beyond the range becomes
 /// the largest number. In FP8 NaN stays NaN and is no part of amax, and values whose scale is infinite are NaN when
 /// they are read. NVFP4 has no NaN: its scale is NaN then, and with it all 16 values.
-void requantise_row(const Tensor& matrix, std::int64_t row, std::span<const float> values);
+void quantize_row(const Tensor& matrix, std::int64_t row, std::span<const float> values);
 
 }  // namespace thresher::formats

@@ -45,7 +45,7 @@ strategies::PlannedCall attention_call(const AttentionProblem& problem, const At
   if (choices.ranked.empty()) {
     std::vector<std::string> reasons;
     for (const planner::RefusedStrategy& refused : choices.refused) {
-      reasons.push_back(fmt::format("{}: {}", refused.strategy, fmt::join(refused.obstacles, "; ")));
+      reasons.push_back(fmt::format("{}: {}", refused.strategy, fmt::join(refused.infeasible_reasons, "; ")));
     }
     throw Error(ErrorCode::unsupported,
                 fmt::format("no strategy of attention can run this problem: {}", fmt::join(reasons, "; ")));

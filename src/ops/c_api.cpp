@@ -52,14 +52,14 @@ thresher_status status_of(ErrorCode code) noexcept {
 void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
 void require_size(const char* argument, std::uint32_t size, std::size_t least) {
-  const std::size_t least_size = (least + struct_alignment - 1) / struct_alignment * struct_alignment;
-  if (size < least_size) {
+  const std::size_t min_size = (least + struct_alignment - 1) / struct_alignment * struct_alignment;
+  if (size < min_size) {
     refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at least " +
-           std::to_string(least_size) + ": initialise the struct with its _init function");
+           std::to_string(min_size) + ": initialise the struct with its _init function");
   }
-  if (size > most_struct_bytes) {
+  if (size > max_struct_bytes) {
     refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at most " +
-           std::to_string(most_struct_bytes) + ": initialise the struct with its _init function");
+           std::to_string(max_struct_bytes) + ": initialise the struct with its _init function");
   }
   if (size % struct_alignment != 0) {
     refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected a multiple of " +

@@ -67,7 +67,7 @@ To enumerator(From value, To last, const char* argument) {
 }
 
 /// No struct of any version is larger.
-inline constexpr std::uint32_t most_struct_bytes = 4096;
+inline constexpr std::uint32_t max_struct_bytes = 4096;
 /// What structs are aligned to, and hence a divisor of the size of each in every version.
 inline constexpr std::size_t struct_alignment = 8;
 /// Throws unless `size`, a struct's struct_size, is that of a version which has its first `least` bytes.
@@ -93,13 +93,13 @@ Struct known(const Struct* given, const char* argument, std::size_t least, Struc
 }
 
 /// Fills a struct of `size` bytes with the defaults, and with 0 what is not known here; none is larger than
-/// most_struct_bytes.
+/// max_struct_bytes.
 template <class Struct>
 void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept {
   if (to == nullptr) {
     return;
   }
-  std::memset(static_cast<void*>(to), 0, std::min(size, most_struct_bytes));
+  std::memset(static_cast<void*>(to), 0, std::min(size, max_struct_bytes));
   std::memcpy(static_cast<void*>(to), &with_defaults, std::min<std::size_t>(size, sizeof with_defaults));
   if (size >= sizeof size) {
     std::memcpy(static_cast<void*>(to), &size, sizeof size);

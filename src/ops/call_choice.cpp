@@ -92,12 +92,12 @@ void detail::add_once(std::vector<std::string>& sentences, const std::string& se
 }
 
 void detail::refuse_call(Format a, Format b, const planner::Request& request, const DeviceSpec& device,
-                         const std::vector<std::string>& obstacles) {
+                         const std::vector<std::string>& infeasible_reasons) {
   const std::string strategy = request.strategy.empty() ? "no strategy" : "strategy " + request.strategy + " does not";
   throw Error(ErrorCode::unsupported,
               fmt::format("{} run{} {} with {}{}{} on {}: {}", strategy, request.strategy.empty() ? "s" : "", name(a),
                           name(b), request.knobs.empty() ? "" : " with ", request.knobs.text(), device.name,
-                          fmt::join(obstacles, "; ")));
+                          fmt::join(infeasible_reasons, "; ")));
 }
 
 }  // namespace thresher::ops

@@ -61,7 +61,7 @@ const strategies::Strategy<Problem>& named_strategy(strategies::Strategies<Probl
 namespace detail {
 void add_once(std::vector<std::string>& sentences, const std::string& sentence);
 [[noreturn]] void refuse_call(Format a, Format b, const planner::Request& request, const DeviceSpec& device,
-                              const std::vector<std::string>& obstacles);
+                              const std::vector<std::string>& infeasible_reasons);
 }  // namespace detail
 
 /// The candidate that is predicted to be fastest among those without an obstacle: of the strategy that is asked for, or
@@ -72,21 +72,21 @@ strategies::PlannedCall choose_call(strategies::Strategies<Problem> all, const P
                                     const planner::Request& request, const DeviceSpec& device,
                                     const TensorObstacle& obstacle = {}) {
   const planner::Choices choices = planner::choose<Problem>(all, problem, request, device);
-  std::vector<std::string> obstacles;
+  std::vector<std::string> infeasible_reasons;
   for (const planner::Choice& choice : choices.ranked) {
     strategies::PlannedCall call = planner::planned<Problem>(all, problem, choice, device);
     const std::string sentence = obstacle ? obstacle(call) : "";
     if (sentence.empty()) {
       return call;
     }
-    detail::add_once(obstacles, sentence);
+    detail::add_once(infeasible_reasons, sentence);
   }
   for (const planner::RefusedStrategy& refused : choices.refused) {
-    for (const std::string& sentence : refused.obstacles) {
-      detail::add_once(obstacles, sentence);
+    for (const std::string& sentence : refused.infeasible_reasons) {
+      detail::add_once(infeasible_reasons, sentence);
     }
   }
-  detail::refuse_call(problem.a, problem.b, request, device, obstacles);
+  detail::refuse_call(problem.a, problem.b, request, device, infeasible_reasons);
 }
 
 }  // namespace thresher::ops

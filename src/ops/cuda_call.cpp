@@ -51,7 +51,7 @@ class LoadedLaunch {
     config_.dynamic_shared_bytes = launch.shared_bytes;
     config_.dependent_launch = launch.dependent;
     if (launch.persistent) {
-      most_blocks_ = resident_blocks();
+      max_blocks_ = resident_blocks();
     }
     if (launch.bind_weights) {
       const runtime::ContextGuard current(ordinal);
@@ -77,7 +77,7 @@ class LoadedLaunch {
     if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) {
       return;
     }
-    config.grid.x = std::min(config.grid.x, most_blocks_);
+    config.grid.x = std::min(config.grid.x, max_blocks_);
     config.stream = stream;
     for (const EncodedMap& map : weights_) {
       map.copy_into(arguments);
@@ -113,7 +113,7 @@ class LoadedLaunch {
   const strategies::Bind* bind_;
   runtime::Kernel kernel_;
   runtime::LaunchConfig config_;
-  unsigned most_blocks_ = std::numeric_limits<unsigned>::max();
+  unsigned max_blocks_ = std::numeric_limits<unsigned>::max();
   std::vector<EncodedMap> weights_;
   std::unique_ptr<const LoadedLaunch> alternative_;
 };

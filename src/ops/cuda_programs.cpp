@@ -64,9 +64,9 @@ ProgramKey key_of(int ordinal, const strategies::DeviceProgram& program) {
   return {ordinal, program.text, program.kernels, program.options, program.only_arch};
 }
 
-MadeOnce<ProgramKey, LoadedProgram>& loaded_programs() {
+OnceMap<ProgramKey, LoadedProgram>& loaded_programs() {
   // Never destroyed: modules must not be unloaded after the driver has shut down.
-  static auto& loaded = *new MadeOnce<ProgramKey, LoadedProgram>;
+  static auto& loaded = *new OnceMap<ProgramKey, LoadedProgram>;
   return loaded;
 }
 

@@ -50,9 +50,9 @@ void cuda_reference_dual_gemm(Stream stream, const DualGemmProblem& problem, con
   require_matrix_on_gpu(b1_gate, ordinal, "b1 (gate)");
   require_matrix_on_gpu(b2_up, ordinal, "b2 (up)");
   runtime::require_on_gpu(out, ordinal, "out");
-  constexpr std::int64_t most_rows = 65535 * static_cast<std::int64_t>(device_code::tile);
-  if (problem.m > most_rows) {
-    throw Error(ErrorCode::unsupported, "the definition takes at most " + std::to_string(most_rows) +
+  constexpr std::int64_t max_rows = 65535 * static_cast<std::int64_t>(device_code::tile);
+  if (problem.m > max_rows) {
+    throw Error(ErrorCode::unsupported, "the definition takes at most " + std::to_string(max_rows) +
                                             " rows of a at once, not " + std::to_string(problem.m) + ": split them");
   }
   device_code::Parameters parameters{};

@@ -51,7 +51,7 @@ void add_built_in(std::vector<strategies::PlannedCall>& calls, strategies::Strat
                   const DeviceSpec& device) {
   for (const strategies::Strategy<Problem>* strategy : all) {
     for (const strategies::Sample<Problem>& sample : strategy->built_in()) {
-      if (!strategy->not_made_for(sample.problem, device)) {
+      if (!strategy->unsupported_reason(sample.problem, device)) {
         calls.push_back(strategy->plan(sample.problem, sample.knobs, device));
       }
     }

@@ -29,7 +29,7 @@ void require_strategy(const Device& device, const std::string& strategy) {
 void DualGemm::validate(const Tensor& a, const Tensor& c, const void* workspace) const {
   ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
   for (const auto& [argument, weights] : {std::pair{"b1 (gate)", &weights_[0]}, std::pair{"b2 (up)", &weights_[1]}}) {
-    ops::check_apart(c, argument, *weights);
+    ops::check_not_overlapping(c, argument, *weights);
     ops::check_outside_workspace(argument, *weights, workspace, workspace_bytes());
   }
 }

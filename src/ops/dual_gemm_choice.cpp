@@ -21,7 +21,7 @@ std::string dual_gemm_format_obstacle(DeviceKind kind, const DeviceSpec& device,
                                       const DualGemmOptions& options) {
   return options.strategy.empty()
              ? ""
-             : named_strategy(all_of(kind), options.strategy).not_made_for(problem, device).value_or("");
+             : named_strategy(all_of(kind), options.strategy).unsupported_reason(problem, device).value_or("");
 }
 
 std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
@@ -31,7 +31,7 @@ std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProble
 
 void check_dual_gemm_knobs(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options) {
   (void)named_strategy(all_of(device.kind()), options.strategy)
-      .obstacles(problem, request_of(options).knobs, spec_of(device));
+      .infeasible_reasons(problem, request_of(options).knobs, spec_of(device));
 }
 
 std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options) {
@@ -68,11 +68,11 @@ PlannedCall choose_tuned(const Device& device, const DualGemmProblem& problem, c
 
 std::vector<PlannedRows> planned_calls(const Device& device, const DualGemmProblem& problem,
                                        const DualGemmOptions& options, const TensorObstacle& obstacle) {
-  DualGemmProblem rung = problem;
-  rung.n = std::max<std::int64_t>(problem.n, 1);
+  DualGemmProblem sized = problem;
+  sized.n = std::max<std::int64_t>(problem.n, 1);
   return calls_by_rows(problem.m, obstacle, [&](std::int64_t rows, const TensorObstacle& shares_weights) {
-    rung.m = rows;
-    return choose_tuned(device, rung, options, shares_weights);
+    sized.m = rows;
+    return choose_tuned(device, sized, options, shares_weights);
   });
 }
 

@@ -76,7 +76,7 @@ class GatedMlp::Backend {
         runtime::require_on_gpu(pointer, device_.ordinal, argument);
       }
     }
-    const runtime::KnownPlaces of_products;
+    const runtime::ValidatedPointers of_products;
     const auto at = [&](std::size_t piece) { return ops::part_of(workspace, pieces_[piece]); };
     const Tensor hidden = intermediate_.tensor(tokens, workspace);
     ops::of_product("gate and up, whose a is x", [&] { gate_up_.run(stream, x, hidden, at(of_gate_up_)); });
@@ -96,7 +96,7 @@ class GatedMlp::Backend {
     for (const auto& [argument, tensor] : {std::pair{"x", &x}, std::pair{"gate", &weights_.gate},
                                            std::pair{"up", &weights_.up}, std::pair{"down", &weights_.down}}) {
       if (tensor->rank > 0 && tensor->data != nullptr) {
-        ops::check_apart(out, argument, *tensor, "out");
+        ops::check_not_overlapping(out, argument, *tensor, "out");
         ops::check_outside_workspace(argument, *tensor, workspace, workspace_bytes());
       }
     }

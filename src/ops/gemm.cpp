@@ -72,7 +72,7 @@ void Gemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace)
   for (const auto& [argument, tensor] :
        {std::pair{"b", &backend_->weights().b1}, std::pair{"bias", &backend_->weights().bias1}}) {
     if (tensor->rank > 0 && tensor->data != nullptr) {
-      ops::check_apart(c, argument, *tensor);
+      ops::check_not_overlapping(c, argument, *tensor);
       ops::check_outside_workspace(argument, *tensor, workspace, workspace_bytes());
     }
   }

@@ -17,7 +17,7 @@ std::string grouped_format_obstacle(DeviceKind kind, const DeviceSpec& device, c
                                     const GroupedOptions& options) {
   return options.strategy.empty()
              ? ""
-             : named_strategy(strategies_of(kind), options.strategy).not_made_for(problem, device).value_or("");
+             : named_strategy(strategies_of(kind), options.strategy).unsupported_reason(problem, device).value_or("");
 }
 
 std::string grouped_format_obstacle(const Device& device, const GroupedProblem& problem,
@@ -59,15 +59,15 @@ void require_grouped_strategy(const Device& device, const std::string& strategy)
 
 std::vector<PlannedRows> planned_calls(const Device& device, const GroupedProblem& problem,
                                        const GroupedOptions& options, Bounds bounds, const TensorObstacle& obstacle) {
-  GroupedProblem rung = problem;
-  rung.n = std::max<std::int64_t>(problem.n, 1);
-  rung.tokens = std::max<std::int64_t>(problem.tokens, 1);
+  GroupedProblem sized = problem;
+  sized.n = std::max<std::int64_t>(problem.n, 1);
+  sized.tokens = std::max<std::int64_t>(problem.tokens, 1);
   const std::int64_t experts = problem.layout == RowLayout::slots ? problem.experts : 1;
   return calls_by_rows(problem.rows, obstacle, [&](std::int64_t rows, const TensorObstacle& shares_weights) {
-    rung.rows = rows;
-    rung.expected_rows = std::min(problem.expected_rows, rows * experts);
-    PlannedCall call = choose_grouped(rung, request_of(options), device.kind(), spec_of(device), shares_weights);
-    return with_bounds(std::move(call), rung, bounds, device.kind());
+    sized.rows = rows;
+    sized.expected_rows = std::min(problem.expected_rows, rows * experts);
+    PlannedCall call = choose_grouped(sized, request_of(options), device.kind(), spec_of(device), shares_weights);
+    return with_bounds(std::move(call), sized, bounds, device.kind());
   });
 }
 

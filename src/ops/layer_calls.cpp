@@ -37,11 +37,11 @@ std::string format_obstacle(const char* product, strategies::Strategies<Problem>
                             const DualGemmOptions& options, const DeviceSpec& device) {
   if (!options.strategy.empty()) {
     return of_product(product, [&] {
-      return about(product, named_strategy(all, options.strategy).not_made_for(problem, device).value_or(""));
+      return about(product, named_strategy(all, options.strategy).unsupported_reason(problem, device).value_or(""));
     });
   }
   const bool is_taken =
-      std::any_of(all.begin(), all.end(), [&](const auto* one) { return !one->not_made_for(problem, device); });
+      std::any_of(all.begin(), all.end(), [&](const auto* one) { return !one->unsupported_reason(problem, device); });
   return is_taken ? ""
                   : fmt::format("{}: no strategy is made for {} with {} to {} on {}", product, name(problem.a),
                                 name(problem.b), name(problem.out), device.name);

@@ -34,7 +34,7 @@ void check_intermediate(Format format, float scale, std::int64_t columns) {
   }
 }
 
-Intermediate::Intermediate(const Device& device, Format format, float scale, std::int64_t most_rows,
+Intermediate::Intermediate(const Device& device, Format format, float scale, std::int64_t max_rows,
                            std::int64_t columns, std::vector<strategies::WorkspacePiece>& pieces)
     : format_(format), columns_(columns), device_(device.id()) {
   const auto added = [&](const char* name, std::size_t bytes) {
@@ -42,9 +42,9 @@ Intermediate::Intermediate(const Device& device, Format format, float scale, std
   };
   // Values of 4 bits are even in number.
   values_ =
-      added("intermediate", static_cast<std::size_t>(size_product(size_product(most_rows, columns), bits(format)) / 8));
+      added("intermediate", static_cast<std::size_t>(size_product(size_product(max_rows, columns), bits(format)) / 8));
   scales_ = added("scales of the intermediate",
-                  scale_bytes(format, OperandRole::tokens, most_rows, columns, scales_lie(format)));
+                  scale_bytes(format, OperandRole::tokens, max_rows, columns, scales_lie(format)));
   if (is_given_a_scale(format)) {
     given_scale_.emplace(Tensor::contiguous(&scale, Format::fp32, {1}), device);
   }

@@ -71,7 +71,7 @@ inline std::size_t bytes_of(const std::vector<strategies::WorkspacePiece>& piece
 class Intermediate {
  public:
   /// Of up to so many rows. Adds the pieces.
-  Intermediate(const Device& device, Format format, float scale, std::int64_t most_rows, std::int64_t columns,
+  Intermediate(const Device& device, Format format, float scale, std::int64_t max_rows, std::int64_t columns,
                std::vector<strategies::WorkspacePiece>& pieces);
 
   [[nodiscard]] Tensor tensor(std::int64_t rows, void* workspace) const;

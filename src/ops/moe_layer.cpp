@@ -20,7 +20,7 @@ namespace {
 namespace layer = strategies::moe_layer;
 
 void validate(const MoeProblem& problem) {
-  constexpr std::int64_t most_choices = (std::int64_t{1} << 31) - 1;
+  constexpr std::int64_t max_choices = (std::int64_t{1} << 31) - 1;
   ops::check_operand_format("problem.x", problem.x);
   ops::check_operand_format("problem.gate_up", problem.gate_up);
   ops::check_operand_format("problem.down", problem.down);
@@ -35,9 +35,9 @@ void validate(const MoeProblem& problem) {
   ops::check_layer_extent("intermediate_size", problem.intermediate_size, 1);
   ops::check_layer_depth("intermediate_size", problem.intermediate_size, {problem.intermediate, problem.down});
   ops::check_intermediate(problem.intermediate, problem.intermediate_scale, problem.intermediate_size);
-  if (size_product(problem.tokens, problem.top_k) > most_choices) {
+  if (size_product(problem.tokens, problem.top_k) > max_choices) {
     ops::refuse("problem.tokens times problem.top_k is {} times {}, expected at most {}: rows are counted in int32",
-                problem.tokens, problem.top_k, most_choices);
+                problem.tokens, problem.top_k, max_choices);
   }
   for (const auto& [argument, columns] :
        {std::pair{"hidden_size", problem.hidden_size}, std::pair{"intermediate_size", problem.intermediate_size}}) {
@@ -106,7 +106,7 @@ class MoeLayer::Backend {
           std::pair{"bias2 of gate_up", &gate_up_weights_.bias2}, std::pair{"b1 of down", &down_weights_.b1},
           std::pair{"bias1 of down", &down_weights_.bias1}}) {
       if (tensor->rank > 0 && tensor->data != nullptr) {
-        ops::check_apart(of.out, argument, *tensor, "out");
+        ops::check_not_overlapping(of.out, argument, *tensor, "out");
         ops::check_outside_workspace(argument, *tensor, workspace, workspace_bytes());
       }
     }
@@ -126,7 +126,7 @@ class MoeLayer::Backend {
         runtime::require_on_gpu(pointer, device_.ordinal, argument);
       }
     }
-    const runtime::KnownPlaces of_products;
+    const runtime::ValidatedPointers of_products;
     const std::int64_t choices = tokens * problem_.top_k;
     const auto at = [&](Piece piece) { return ops::part_of(workspace, pieces_[piece]); };
     const auto tensor = [&](Piece piece, Format format, std::initializer_list<std::int64_t> shape) {

@@ -128,9 +128,9 @@ Span scales_of(const Tensor& c) { return span_of(c.scales.data, scale_bytes(c));
 std::size_t element_alignment(Format format) { return static_cast<std::size_t>(std::max(bits(format) / 8, 1)); }
 
 void check_threads(int threads) {
-  constexpr int most_threads = 1024;  // the knob's limit
-  if (threads < 0 || threads > most_threads) {
-    refuse("options.threads is {}, expected 0 (all) to {}", threads, most_threads);
+  constexpr int max_threads = 1024;  // the knob's limit
+  if (threads < 0 || threads > max_threads) {
+    refuse("options.threads is {}, expected 0 (all) to {}", threads, max_threads);
   }
 }
 
@@ -381,7 +381,8 @@ void check_outside_workspace(std::string_view argument, const Tensor& tensor, co
   }
 }
 
-void check_apart(const Tensor& out, std::string_view argument, const Tensor& operand, std::string_view output) {
+void check_not_overlapping(const Tensor& out, std::string_view argument, const Tensor& operand,
+                           std::string_view output) {
   if (out.device == operand.device && out.elements() > 0 && operand.elements() > 0 && may_share_memory(out, operand)) {
     refuse("{} shares memory with {}, expected an output apart from every operand", output, argument);
   }
@@ -391,7 +392,7 @@ void check_apart(const Tensor& out, std::string_view argument, const Tensor& ope
   }
 }
 
-void check_scales_apart(const Tensor& c) {
+void check_scales_not_overlapping(const Tensor& c) {
   if (has_written_scales(c) && c.elements() > 0 && overlap(scales_of(c), span_of(c))) {
     refuse("c.scales share memory with the values of c, expected scales apart from every tensor");
   }

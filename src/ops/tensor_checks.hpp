@@ -79,8 +79,9 @@ void check_outside_workspace(std::string_view argument, const Tensor& tensor, co
 
 /// The output lies apart from an operand, and so do the scales that are written with it. Matrices may lie beside each
 /// other in the same rows.
-void check_apart(const Tensor& out, std::string_view argument, const Tensor& operand, std::string_view output = "c");
+void check_not_overlapping(const Tensor& out, std::string_view argument, const Tensor& operand,
+                           std::string_view output = "c");
 /// The scales that are written with C lie apart from its values.
-void check_scales_apart(const Tensor& c);
+void check_scales_not_overlapping(const Tensor& c);
 
 }  // namespace thresher::ops

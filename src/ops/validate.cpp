@@ -57,8 +57,8 @@ void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor&
                   std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
   validate_tokens(problem, a, workspace, workspace_bytes, alignment, device);
   check_matrix_at("c", c, problem.out, a.shape[0], problem.n, alignment, device);
-  check_scales_apart(c);
-  check_apart(c, "a", a);
+  check_scales_not_overlapping(c);
+  check_not_overlapping(c, "a", a);
   check_outside_workspace("c", c, workspace, workspace_bytes);
 }
 

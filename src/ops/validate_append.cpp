@@ -45,7 +45,7 @@ void check_written(const char* argument, const Tensor& tensor, Format format, co
 /// The output is the operand itself, or lies apart from it.
 void check_in_place(const char* output, const Tensor& out, const char* argument, const Tensor& operand) {
   if (out.data != operand.data || out.strides != operand.strides) {
-    check_apart(out, argument, operand, output);
+    check_not_overlapping(out, argument, operand, output);
   }
 }
 
@@ -131,7 +131,7 @@ struct Named {
 
 /// What is written lies apart from all that is read and from all else that is written. That q_out may be q, and k_out
 /// k, is looked at before.
-void check_outputs_apart(const AppendTensors& tensors, std::int64_t tokens, DeviceId device) {
+void check_outputs_not_overlapping(const AppendTensors& tensors, std::int64_t tokens, DeviceId device) {
   const auto numbers = [&](const TokenNumbers& of) {
     return Tensor::contiguous(const_cast<void*>(of.data), Format::int32, {tokens, of.bits / 32}, device);
   };
@@ -149,7 +149,7 @@ void check_outputs_apart(const AppendTensors& tensors, std::int64_t tokens, Devi
                             Named{"v_descale", tensors.v_descale}};
   const auto check = [](const Named& out, const Named& other) {
     if (out.tensor.data != nullptr && other.tensor.data != nullptr) {
-      check_apart(out.tensor, other.name, other.tensor, out.name);
+      check_not_overlapping(out.tensor, other.name, other.tensor, out.name);
     }
   };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -234,7 +234,7 @@ void validate_run(const AppendProblem& problem, const AppendTensors& tensors, De
   if (turns) {
     check_numbers("positions", tensors.positions, tokens);
   }
-  check_outputs_apart(tensors, tokens, device);
+  check_outputs_not_overlapping(tensors, tokens, device);
   if (device.kind == DeviceKind::cpu) {
     check_slots(problem, tensors.slots, tokens);
     if (turns) {

@@ -14,8 +14,8 @@
 namespace thresher {
 namespace {
 
-using ops::check_apart;
 using ops::check_no_overlap;
+using ops::check_not_overlapping;
 using ops::check_outside_workspace;
 using ops::check_place;
 using ops::check_strides;
@@ -177,7 +177,8 @@ void check_descale(std::string_view argument, const AttentionProblem& problem, F
 }
 
 /// What is written, the workspace among it, lies apart from what is read, and from each other.
-void check_outputs_apart(const AttentionTensors& tensors, const void* workspace, std::size_t workspace_bytes) {
+void check_outputs_not_overlapping(const AttentionTensors& tensors, const void* workspace,
+                                   std::size_t workspace_bytes) {
   for (const auto& [argument, output] : {std::pair{"o", &tensors.o}, std::pair{"lse", &tensors.lse}}) {
     check_outside_workspace(argument, *output, workspace, workspace_bytes);
   }
@@ -191,13 +192,13 @@ void check_outputs_apart(const AttentionTensors& tensors, const void* workspace,
       continue;
     }
     check_outside_workspace(argument, *operand, workspace, workspace_bytes);
-    check_apart(tensors.o, argument, *operand, "o");
+    check_not_overlapping(tensors.o, argument, *operand, "o");
     if (tensors.lse.data != nullptr) {
-      check_apart(tensors.lse, argument, *operand, "lse");
+      check_not_overlapping(tensors.lse, argument, *operand, "lse");
     }
   }
   if (tensors.lse.data != nullptr) {
-    check_apart(tensors.o, "lse", tensors.lse, "o");
+    check_not_overlapping(tensors.o, "lse", tensors.lse, "o");
   }
 }
 
@@ -333,7 +334,7 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
   check_descale("k_descale", problem, keys, "keys and values", tensors.k_descale, device);
   check_descale("v_descale", problem, keys, "keys and values", tensors.v_descale, device);
   check_workspace(workspace, workspace_bytes);
-  check_outputs_apart(tensors, workspace, workspace_bytes);
+  check_outputs_not_overlapping(tensors, workspace, workspace_bytes);
 }
 
 }  // namespace ops

@@ -277,14 +277,14 @@ void validate_run(const GroupedProblem& problem, const GroupedTensors& tensors, 
     refuse_given("row_weights", tensors.row_weights, "problem.row_weights is false");
   }
   check_workspace(workspace, workspace_bytes);
-  check_scales_apart(c);
+  check_scales_not_overlapping(c);
   for (const auto& [argument, tensor] :
        {std::pair{"a", &tensors.a}, std::pair{groups_name(problem), has_slots ? &tensors.counts : &tensors.offsets},
         std::pair{"row_ids", &tensors.row_ids}, std::pair{"row_weights", &tensors.row_weights},
         std::pair{"b1", &weights.b1}, std::pair{"b2 (up)", &weights.b2}, std::pair{"bias1", &weights.bias1},
         std::pair{"bias2", &weights.bias2}}) {
     if (tensor->rank > 0 && tensor->data != nullptr) {
-      check_apart(c, argument, *tensor);
+      check_not_overlapping(c, argument, *tensor);
       check_outside_workspace(argument, *tensor, workspace, workspace_bytes);
     }
   }

@@ -26,7 +26,7 @@ struct Ablated {
   }
 
   /// Stands in for the products of `slots` slots.
-  static TH_DEVICE void release_all(RingReader<shape>& reader, const Turns<shape>& turns, u32 slots) {
+  static TH_DEVICE void release_all(RingReader<shape>& reader, const OrderedBarrier<shape>& turns, u32 slots) {
     TH_NO_UNROLL
     for (u32 slot = 0; slot < slots; ++slot) {
       (void)reader.acquire();

@@ -106,7 +106,7 @@ class Skeleton {
         merge().init();
       }
       if constexpr (shape.reading == Reading::by_turns) {
-        Turns<shape>::init(turn_barriers());
+        OrderedBarrier<shape>::init(turn_barriers());
       }
       fence::barrier_init();
     }
@@ -271,7 +271,7 @@ class Skeleton {
 
   TH_DEVICE void math(u32 warpgroup) const {
     RingReader<shape> reader(ring_, half_ * shape.multicast_blocks);
-    Turns<shape> turns(turn_barriers(), warpgroup);
+    OrderedBarrier<shape> turns(turn_barriers(), warpgroup);
     const u32 steps = (end_step() - first_step()) * shape.passes;
     u32 turn = 0;
     mark(warpgroup, Moment::ready);
@@ -294,7 +294,8 @@ class Skeleton {
   }
 
   template <class Tile>
-  TH_DEVICE void compute_tile(RingReader<shape>& reader, Turns<shape>& turns, const Tile& tile, u32 warpgroup) const {
+  TH_DEVICE void compute_tile(RingReader<shape>& reader, OrderedBarrier<shape>& turns, const Tile& tile,
+                              u32 warpgroup) const {
     const auto ahead = look_ahead(tile, warpgroup);
     Sums sums;
     sums.clear();
@@ -356,7 +357,8 @@ class Skeleton {
     return [this, &sums, warpgroup](Shared<u8> slot) { operation_.template math<pass>(sums, slot, warpgroup); };
   }
 
-  TH_DEVICE void accumulate(RingReader<shape>& reader, const Turns<shape>& turns, Sums& sums, u32 warpgroup) const {
+  TH_DEVICE void accumulate(RingReader<shape>& reader, const OrderedBarrier<shape>& turns, Sums& sums,
+                            u32 warpgroup) const {
     using Products = SlotProducts<Engine, shape>;
     const Products products(reader);
     const u32 steps = end_step() - first_step();

@@ -9,10 +9,10 @@
 namespace thresher::pipeline {
 
 template <TensorShape shape>
-class TensorMeetings {
+class ClusterSync {
  public:
   /// `memory` is the block's.
-  TH_DEVICE explicit TensorMeetings(Shared<u8> memory)
+  TH_DEVICE explicit ClusterSync(Shared<u8> memory)
       : place_(memory.offset_bytes(place_offset(shape)).template as<u32>()) {}
 
   /// Four words of the finishing warps, for themselves.
@@ -20,7 +20,7 @@ class TensorMeetings {
 
   /// The barriers of the cluster's blocks are made. Without a cluster the second meeting says so, and the loader, which
   /// has made them, starts at once.
-  TH_DEVICE void meet_first() const {
+  TH_DEVICE void sync_barriers() const {
     if constexpr (in_cluster) {
       cluster::arrive_relaxed();
       cluster::wait();
@@ -31,10 +31,10 @@ class TensorMeetings {
   TH_DEVICE tensor_memory::Columns take() const {
     tensor_memory::allocate<shape.group, tensor_memory::all_columns>(place_);
     tensor_memory::give_up_allocation<shape.group>();
-    return meet_taken();
+    return sync_allocated();
   }
   /// The other warps that use it learn where it is.
-  TH_DEVICE tensor_memory::Columns meet_taken() const {
+  TH_DEVICE tensor_memory::Columns sync_allocated() const {
     tensor_memory::before_barrier();
     if constexpr (in_cluster) {
       cluster::arrive();

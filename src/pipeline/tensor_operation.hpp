@@ -60,7 +60,7 @@ struct CheckedTensorOperation {
                 "slots start at swizzle atoms: their bytes are a multiple of 1024");
   static_assert(used_columns(shape) <= static_cast<int>(tensor_memory::all_columns),
                 "the sums and a set of scales for each slot take more than the 512 columns of tensor memory");
-  static_assert(shared_bytes(shape) <= most_shared_bytes, "slots and staging take more than 227 KiB of shared memory");
+  static_assert(shared_bytes(shape) <= max_shared_bytes, "slots and staging take more than 227 KiB of shared memory");
   static_assert(shape.sums == (shape.persistent ? 2 : 1),
                 "a persistent block finishes one accumulator while it fills another, and no other block does");
   static_assert(!shape.persistent || shape.split_groups == 1, "partial sums land in the slots");

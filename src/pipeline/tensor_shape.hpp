@@ -76,11 +76,11 @@ TH_DEVICE constexpr int place_offset(const TensorShape& shape) {
   return barrier_offset(shape) + 8 * barrier_count(shape);
 }
 TH_DEVICE constexpr int used_bytes(const TensorShape& shape) { return place_offset(shape) + 32; }
-inline constexpr int most_shared_bytes = 227 * 1024;
+inline constexpr int max_shared_bytes = 227 * 1024;
 /// All of tensor memory is taken, so one block is resident on a multiprocessor: it asks for more than half of the
 /// shared memory, and no allocation waits for another block of the same kernel.
 TH_DEVICE constexpr int shared_bytes(const TensorShape& shape) {
-  constexpr int one_block = most_shared_bytes / 2 + 1024;
+  constexpr int one_block = max_shared_bytes / 2 + 1024;
   return used_bytes(shape) > one_block ? used_bytes(shape) : one_block;
 }
 
@@ -91,8 +91,7 @@ TH_DEVICE constexpr Shape profile_shape(const TensorShape& shape) {
 
 /// What the hardware has room for.
 TH_DEVICE constexpr bool fits(const TensorShape& shape) {
-  return used_columns(shape) <= static_cast<int>(tensor_memory::all_columns) &&
-         shared_bytes(shape) <= most_shared_bytes;
+  return used_columns(shape) <= static_cast<int>(tensor_memory::all_columns) && shared_bytes(shape) <= max_shared_bytes;
 }
 
 }  // namespace thresher::pipeline

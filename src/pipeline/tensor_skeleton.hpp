@@ -46,14 +46,14 @@ class TensorSkeleton {
       debug::role("load");
       mark_first(loader_role, Moment::started);
       init();
-      meetings_.meet_first();
+      meetings_.sync_barriers();
       meetings_.arrive_taken();
       load();
       meetings_.wait_taken();
     } else if (warp == multiplying_warp) {
       debug::role("multiply");
       mark_first(multiplier_role, Moment::started);
-      meetings_.meet_first();
+      meetings_.sync_barriers();
       const tensor_memory::Columns columns = meetings_.take();
       if (member_ == 0 && warp::elect()) {
         multiply(columns);
@@ -62,8 +62,8 @@ class TensorSkeleton {
     } else {
       debug::role("finish");
       mark_first(finisher_role, Moment::started);
-      meetings_.meet_first();
-      finish(meetings_.meet_taken());
+      meetings_.sync_barriers();
+      finish(meetings_.sync_allocated());
     }
     meetings_.give_back(warp == multiplying_warp);
   }
@@ -288,7 +288,7 @@ class TensorSkeleton {
   u32 cluster_;  ///< whose tiles these are
   u32 clusters_;
   Ring ring_;
-  TensorMeetings<shape> meetings_;
+  ClusterSync<shape> meetings_;
 };
 
 template <TensorOperation Operation>

@@ -12,10 +12,10 @@
 namespace thresher::pipeline {
 
 template <Shape shape>
-class Turns {
+class OrderedBarrier {
  public:
   /// The first warpgroup's first wait is for the phase before the first: it passes.
-  TH_DEVICE Turns(Barrier turns, u32 warpgroup)
+  TH_DEVICE OrderedBarrier(Barrier turns, u32 warpgroup)
       : own_(turns.offset(warpgroup)),
         next_(turns.offset(warpgroup + 1 == shape.math_warpgroups ? 0 : warpgroup + 1)),
         phase_{warpgroup == 0 ? 1U : 0U} {}

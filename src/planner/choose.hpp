@@ -31,7 +31,7 @@ struct Choice {
 /// A strategy that cannot run what was asked for, and why: one sentence or more.
 struct RefusedStrategy {
   std::string strategy;
-  std::vector<std::string> obstacles;
+  std::vector<std::string> infeasible_reasons;
 };
 
 struct Choices {
@@ -57,9 +57,9 @@ void add_choices(Choices& out, const strategies::Strategy<Problem>& strategy, co
   std::vector<Knobs> candidates = strategy.candidates(problem, request.knobs, device);
   const bool is_asked_for = request.strategy == strategy.name();
   if (candidates.empty()) {
-    std::vector<std::string> obstacles = strategy.obstacles(problem, request.knobs, device);
-    if (!obstacles.empty() || !is_asked_for) {
-      out.refused.push_back({std::string(strategy.name()), std::move(obstacles)});
+    std::vector<std::string> infeasible_reasons = strategy.infeasible_reasons(problem, request.knobs, device);
+    if (!infeasible_reasons.empty() || !is_asked_for) {
+      out.refused.push_back({std::string(strategy.name()), std::move(infeasible_reasons)});
       return;
     }
     candidates.push_back(
@@ -109,7 +109,7 @@ template <class Problem>
       }
     }
     if (!takes_knobs && !out.refused.empty()) {
-      refuse_knobs(request.knobs, out.refused.front().obstacles.front());
+      refuse_knobs(request.knobs, out.refused.front().infeasible_reasons.front());
     }
   }
   sort_choices(out.ranked);

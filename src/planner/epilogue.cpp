@@ -18,9 +18,8 @@ double epilogue_clocks(const strategies::EpilogueWork& work, const DeviceSpec& d
   }
   const double issue = work.instructions / calibration.issue_efficiency;
   const double special = work.specials / device.special_per_clock;
-  const double store = work.copy_engine_stores
-                           ? work.store_bytes / copy_engine_bytes_per_clock + copy_engine_latency_clocks
-                           : work.store_bytes / store_bytes_per_clock;
+  const double store = work.tma_stores ? work.store_bytes / copy_engine_bytes_per_clock + copy_engine_latency_clocks
+                                       : work.store_bytes / store_bytes_per_clock;
   return std::max(issue, special) + store;
 }
 

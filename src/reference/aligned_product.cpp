@@ -13,7 +13,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Vector = hn::CappedTag<double, panel_columns>;
 constexpr double quanta_of_largest = 1 << aligned_fraction_bits;
-constexpr double least_power = 0x1p-900;  // where all is zero
+constexpr double min_power = 0x1p-900;  // where all is zero
 
 /// 2 to the exponent of each; zero of zero, Inf of what is not finite.
 template <class V>
@@ -34,7 +34,7 @@ HWY_INLINE void add_row(const double* HWY_RESTRICT a, std::int64_t stride, const
                         double* HWY_RESTRICT sums) {
   const Vector tag;
   const auto sum = hn::LoadU(tag, sums);
-  auto largest = hn::Max(power_of(sum), hn::Set(tag, least_power));
+  auto largest = hn::Max(power_of(sum), hn::Set(tag, min_power));
   for (std::int64_t i = 0; i < k; ++i) {
     const auto factor = power_of(hn::Set(tag, a[i * stride]));
     largest = hn::Max(largest, hn::Mul(factor, power_of(hn::LoadU(tag, b + i * panel_columns))));

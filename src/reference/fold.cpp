@@ -57,7 +57,7 @@ Scales scales_of(const Tensor& matrix, std::int64_t row) {
 
 void fill_with_nan(std::span<float> row) { std::fill(row.begin(), row.end(), std::numeric_limits<float>::quiet_NaN()); }
 
-void fold_nvfp4_row(const Tensor& matrix, std::int64_t row, std::span<float> values, bool requantises) {
+void fold_nvfp4_row(const Tensor& matrix, std::int64_t row, std::span<float> values, bool quantizes_output) {
   const Scales scales = scales_of(matrix, row);
   if (std::isnan(scales.largest)) {
     return fill_with_nan(values);
@@ -68,7 +68,7 @@ void fold_nvfp4_row(const Tensor& matrix, std::int64_t row, std::span<float> val
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float moved = values[i] * there;
     const float scale = scales.of_group[i / formats::scale_block] * there;
-    const float folded = requantises && scale < smallest_scale
+    const float folded = quantizes_output && scale < smallest_scale
                              ? formats::e2m1_to_float(formats::float_to_e2m1(moved / smallest_scale)) * smallest_scale
                              : rounded(moved);
     values[i] = folded * back;

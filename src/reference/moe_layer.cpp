@@ -151,7 +151,7 @@ std::vector<double> row_of_down(const Tensor& matrix, std::int64_t row) {
 
 /// Of one row, the numbers from `first` on that share a scale: those of the definition, which are in the room, and how
 /// far from them what a right value becomes under a right scale may lie.
-void take_requantised(const Room& room, Rows& rows, std::int64_t row, std::int64_t first, std::int64_t count) {
+void take_quantized(const Room& room, Rows& rows, std::int64_t row, std::int64_t first, std::int64_t count) {
   std::vector<ValueRange> values;
   for (std::int64_t column = first; column < first + count; ++column) {
     const std::size_t at = rows.at(row, column);
@@ -174,16 +174,16 @@ void take_requantised(const Room& room, Rows& rows, std::int64_t row, std::int64
   }
 }
 
-void requantise_into(Room& room, Rows& rows) {
+void quantize_output_into(Room& room, Rows& rows) {
   const std::int64_t shared = columns_per_scale(room.tensor.format, rows.columns);
   std::vector<float> of_row(static_cast<std::size_t>(rows.columns));
   for (std::int64_t row = 0; row < room.tensor.shape[0]; ++row) {
     std::transform(rows.value.begin() + static_cast<std::ptrdiff_t>(rows.at(row)),
                    rows.value.begin() + static_cast<std::ptrdiff_t>(rows.at(row + 1)), of_row.begin(),
                    [](double value) { return static_cast<float>(value); });
-    formats::requantise_row(room.tensor, row, of_row);
+    formats::quantize_row(room.tensor, row, of_row);
     for (std::int64_t first = 0; first < rows.columns; first += shared) {
-      take_requantised(room, rows, row, first, std::min(shared, rows.columns - first));
+      take_quantized(room, rows, row, first, std::min(shared, rows.columns - first));
     }
   }
 }
@@ -197,7 +197,7 @@ void round_into(Room& room, const Rows& rows) {
 }
 
 /// What errors of the intermediate, each within its bound, make of an output. Roundings are many and independent: the
-/// root of the sum of their squares. Requantised, few values have another code than the definition's: their sum.
+/// root of the sum of their squares. QuantizedOutput, few values have another code than the definition's: their sum.
 double carried(std::span<const double> weights, const double* bounds, bool is_requantised) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -219,7 +219,7 @@ Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, Rows hidden, c
   Room rounded(problem.a, problem.rows, problem.k, call.problem.intermediate_scale);
   const bool is_requantised = format_traits(problem.a).is_requantised();
   if (is_requantised) {
-    requantise_into(rounded, hidden);
+    quantize_output_into(rounded, hidden);
   } else {
     round_into(rounded, hidden);
   }

@@ -124,7 +124,7 @@ NumberRange right_numbers(Format format, const ValueRange& value, double scale) 
   return right_numbers(format, value, scale, scale);
 }
 
-NumberRange right_numbers(Format format, const ValueRange& value, double least_scale, double largest_scale) {
+NumberRange right_numbers(Format format, const ValueRange& value, double min_scale, double largest_scale) {
   if (value.is_unknown) {
     return {.low = -infinity, .high = infinity, .may_be_nan = true};
   }
@@ -136,9 +136,9 @@ NumberRange right_numbers(Format format, const ValueRange& value, double least_s
   }
   // A code is furthest from 0 under the least scale, and what it is read as under the largest.
   const auto outwards = [&](double end) {
-    return end == 0.0 ? 0.0 : rounded(format, end / least_scale * more) * largest_scale;
+    return end == 0.0 ? 0.0 : rounded(format, end / min_scale * more) * largest_scale;
   };
-  const auto inwards = [&](double end) { return rounded(format, end / largest_scale * less) * least_scale; };
+  const auto inwards = [&](double end) { return rounded(format, end / largest_scale * less) * min_scale; };
   return {.low = value.low > 0.0 ? inwards(value.low) : outwards(value.low),
           .high = value.high > 0.0 ? outwards(value.high) : inwards(value.high)};
 }

@@ -50,8 +50,7 @@ struct ScaleRange {
 /// What a value may be when it is read again, under a scale as output_scale gives it.
 [[nodiscard]] NumberRange right_numbers(Format format, const ValueRange& value, double scale);
 /// The same under any scale between two.
-[[nodiscard]] NumberRange right_numbers(Format format, const ValueRange& value, double least_scale,
-                                        double largest_scale);
+[[nodiscard]] NumberRange right_numbers(Format format, const ValueRange& value, double min_scale, double largest_scale);
 
 /// What multiplies the code at [row, column] of a requantised output, the global scale included.
 [[nodiscard]] double output_scale(const Tensor& c, std::int64_t row, std::int64_t column);

@@ -105,7 +105,7 @@ void warn_not_kept(const std::string& problem) noexcept {
     return;
   }
   try {
-    remark(stderr, "warning: what is compiled is not kept: " + printable(problem) + "\n");
+    print_note(stderr, "warning: what is compiled is not kept: " + printable(problem) + "\n");
   } catch (const std::exception&) {  // no memory for a sentence
   }
 }

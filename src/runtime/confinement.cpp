@@ -79,7 +79,7 @@ std::uint64_t processes_of_user() {
 }
 
 /// A stack grows outside the limit of data, up to a limit that the process could raise itself.
-constexpr rlim_t most_stack_bytes = rlim_t{64} << 20;
+constexpr rlim_t max_stack_bytes = rlim_t{64} << 20;
 
 struct Limit {
   decltype(RLIMIT_CORE) what;
@@ -95,7 +95,7 @@ std::vector<Limit> limits_of(const ResourceLimits& wanted) {
   };
   add(RLIMIT_AS, is_instrumented ? 0 : wanted.address_space_bytes);  // instrumented code maps terabytes
   add(RLIMIT_DATA, is_instrumented ? 0 : wanted.data_bytes);
-  add(RLIMIT_STACK, wanted.data_bytes == 0 ? 0 : most_stack_bytes);
+  add(RLIMIT_STACK, wanted.data_bytes == 0 ? 0 : max_stack_bytes);
   add(RLIMIT_NPROC, wanted.more_processes == 0 ? 0 : processes_of_user() + wanted.more_processes);
   add(RLIMIT_FSIZE, wanted.file_bytes);
   add(RLIMIT_CPU, wanted.cpu_s);

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 // digits.
 constexpr std::string_view magic = "thresher cubin 1\n";
 constexpr std::size_t checksum_digits = 32;
-constexpr std::uint64_t most_entry_bytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t max_entry_bytes = std::uint64_t{256} << 20;
 
 class Writer {
  public:
@@ -102,7 +102,7 @@ std::optional<Cubin> CubinCache::find(const std::string& key) const {
   if (directory_.empty()) {
     return std::nullopt;
   }
-  const InputFile entry = read_input_file(directory_ / entry_name(key), most_entry_bytes);
+  const InputFile entry = read_input_file(directory_ / entry_name(key), max_entry_bytes);
   return entry.bytes ? deserialise(key, *entry.bytes) : std::nullopt;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int oldest_driver = 12000;  // the first with tensor maps and cuLaunchKernelEx
 constexpr int oldest_capability = 80;
-constexpr int most_devices = 64;
+constexpr int max_devices = 64;
 
 struct Driver {
   DriverStatus status;
@@ -134,8 +134,8 @@ DeviceProperties read_properties(int ordinal) {
 }
 
 CUcontext primary_context(int ordinal) {
-  static std::array<std::once_flag, most_devices> once;
-  static std::array<CUcontext, most_devices> contexts{};
+  static std::array<std::once_flag, max_devices> once;
+  static std::array<CUcontext, max_devices> contexts{};
   const auto slot = static_cast<std::size_t>(ordinal);
   if (slot >= contexts.size()) {
     throw Error(ErrorCode::unsupported, "GPU " + std::to_string(ordinal) + " is beyond the 64 that Thresher addresses");
@@ -183,7 +183,7 @@ void check(CUresult result, const char* doing) {
 
 const DeviceProperties& device_properties(int ordinal) {
   static std::mutex mutex;
-  static std::array<DeviceProperties, most_devices> known;
+  static std::array<DeviceProperties, max_devices> known;
   const std::lock_guard lock(mutex);
   device_handle(ordinal);
   DeviceProperties& properties = known.at(static_cast<std::size_t>(ordinal));

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array options{"-std=c++20", "-O2", "-fPIC", "-shared", "-w"};
-constexpr std::uint64_t most_library_bytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t max_library_bytes = std::uint64_t{256} << 20;
 
 void write(const fs::path& file, std::string_view text) {
   std::error_code reason;
@@ -95,7 +95,7 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
 
 /// Keeps the library under `entry`. False, with a warning, when it cannot be kept.
 bool keep(const fs::path& library, const fs::path& entry) {
-  const InputFile built = read_input_file(library, most_library_bytes);
+  const InputFile built = read_input_file(library, max_library_bytes);
   if (!built.bytes) {
     return false;  // a compiler that made none: loading it says so
   }
@@ -107,7 +107,7 @@ bool keep(const fs::path& library, const fs::path& entry) {
 /// The function of an entry that is whole; null when there is none. Loading a damaged one could end the process: it is
 /// removed instead.
 void* find_kept(const fs::path& entry, const HostProgram& program) {
-  const InputFile kept = read_input_file(entry, most_library_bytes);
+  const InputFile kept = read_input_file(entry, max_library_bytes);
   if (!kept.bytes) {
     return nullptr;
   }

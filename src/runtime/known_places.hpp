@@ -3,17 +3,17 @@
 
 namespace thresher::runtime {
 
-/// Of this thread; see KnownPlaces.
+/// Of this thread; see ValidatedPointers.
 inline thread_local bool places_are_known = false;
 
 /// While one lives, what this thread's calls are given is known to be memory of their plans' GPU: it lies in memory
 /// that has been looked at, or the caller vouches for it.
-class KnownPlaces {
+class ValidatedPointers {
  public:
-  KnownPlaces() : before_(places_are_known) { places_are_known = true; }
-  KnownPlaces(const KnownPlaces&) = delete;
-  KnownPlaces& operator=(const KnownPlaces&) = delete;
-  ~KnownPlaces() { places_are_known = before_; }
+  ValidatedPointers() : before_(places_are_known) { places_are_known = true; }
+  ValidatedPointers(const ValidatedPointers&) = delete;
+  ValidatedPointers& operator=(const ValidatedPointers&) = delete;
+  ~ValidatedPointers() { places_are_known = before_; }
 
  private:
   bool before_;

@@ -245,14 +245,14 @@ struct Attempt {
 
 /// The first lines that tell of errors, and how many more the compiler wrote; all of a log that tells of none.
 std::string first_errors(const std::string& log) {
-  constexpr int most_errors = 3;
+  constexpr int max_errors = 3;
   std::string told;
   int errors = 0;
   int left_out = 0;
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
     const bool is_error = line.find("error") != std::string::npos;
-    if (is_error && errors < most_errors) {
+    if (is_error && errors < max_errors) {
       told += (errors++ == 0 ? "" : "\n") + line;
     } else {
       ++left_out;

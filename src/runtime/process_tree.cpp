@@ -242,12 +242,12 @@ void ProcessTree::thaw() { (void)ask(static_cast<int>(Request::Kind::thaw)); }
 
 namespace {
 
-constexpr std::size_t most_descriptors = 8;
+constexpr std::size_t max_descriptors = 8;
 
 /// One datagram with descriptors. False when it cannot be sent.
 bool send_with(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
   iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};  // which is only read
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;

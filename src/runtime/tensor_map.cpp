@@ -63,16 +63,16 @@ TensorMap encode_tiled(const TiledView& view) {
 }
 
 TensorMap encode_tiled(const TiledView& view, const ContextGuard& /*current*/) {
-  constexpr std::size_t most_dimensions = 5;
+  constexpr std::size_t max_dimensions = 5;
   const std::size_t rank = view.extents.size();
-  if (rank == 0 || rank > most_dimensions || view.box.size() != rank || view.byte_strides.size() != rank - 1) {
+  if (rank == 0 || rank > max_dimensions || view.box.size() != rank || view.byte_strides.size() != rank - 1) {
     throw Error(ErrorCode::invalid_argument, "a tensor map has " + std::to_string(rank) + " extents, " +
                                                  std::to_string(view.byte_strides.size()) + " strides and a box of " +
                                                  std::to_string(view.box.size()) +
                                                  ", expected 1 to 5 extents, one stride fewer and as many box sides");
   }
-  const std::array<cuuint32_t, most_dimensions> element_strides{1, 1, 1, 1, 1};
-  std::array<cuuint64_t, most_dimensions> byte_strides{};  // the driver wants an address also when there are none
+  const std::array<cuuint32_t, max_dimensions> element_strides{1, 1, 1, 1, 1};
+  std::array<cuuint64_t, max_dimensions> byte_strides{};  // the driver wants an address also when there are none
   std::copy(view.byte_strides.begin(), view.byte_strides.end(), byte_strides.begin());
   CUtensorMap encoded{};
   const CUresult result = driver().tensor_map_encode_tiled(

@@ -11,12 +11,12 @@ namespace thresher::strategies {
 
 /// A multiprocessor of a GPU whose warpgroups can hand registers over.
 inline constexpr int hand_over_pool = 65536;
-inline constexpr int most_registers_of_a_thread = 255;
+inline constexpr int max_registers_of_a_thread = 255;
 
 /// What launch bounds leave a thread where `threads` in all share a multiprocessor: registers are allotted to warps in
 /// units that divide evenly among 4 schedulers, and to threads by eights.
 constexpr int registers_within_bounds(int threads, int per_multiprocessor = hand_over_pool,
-                                      int per_thread = most_registers_of_a_thread) {
+                                      int per_thread = max_registers_of_a_thread) {
   const int whole_warpgroups = (threads + 127) / 128 * 128;
   return std::min(per_thread, per_multiprocessor / whole_warpgroups) / 8 * 8;
 }

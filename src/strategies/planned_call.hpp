@@ -28,7 +28,7 @@
 namespace thresher::strategies {
 
 /// What addresses and strides that the copy engine is given are multiples of (machine/tensor_map.hpp).
-inline constexpr std::int64_t copy_engine_bytes = 16;
+inline constexpr std::int64_t tma_alignment_bytes = 16;
 
 /// Of what is known to fit, as extents of a call do.
 [[nodiscard]] constexpr std::uint32_t narrow(std::int64_t value) noexcept { return static_cast<std::uint32_t>(value); }
@@ -52,8 +52,8 @@ struct CallTensors {
 /// the stack.
 class LaunchArguments {
  public:
-  static constexpr std::size_t most_bytes = 1024;
-  static constexpr std::size_t most_maps = 6;
+  static constexpr std::size_t max_bytes = 1024;
+  static constexpr std::size_t max_maps = 6;
 
   /// A tensor map inside the parameter: whoever launches encodes it there.
   struct Map {
@@ -66,7 +66,7 @@ class LaunchArguments {
   /// Copies a parameter struct, whose tensor maps are still to be encoded.
   template <class Params>
   void set(const Params& params) {
-    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= most_bytes);
+    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= max_bytes);
     std::memcpy(bytes_.data(), &params, sizeof params);
     size_ = sizeof params;
   }
@@ -89,15 +89,15 @@ class LaunchArguments {
     return params;
   }
   /// Names the map that lies `offset` bytes into the parameter. Of a tensor without elements nothing is copied: its
-  /// map stays zero. The parameter may still be set. Throws std::logic_error beyond `most_bytes` and beyond
-  /// `most_maps`.
+  /// map stays zero. The parameter may still be set. Throws std::logic_error beyond `max_bytes` and beyond
+  /// `max_maps`.
   void add_map(std::size_t offset, const machine::TensorMapDescription& description) {
     const auto* const extents = description.extent;
     if (std::find(extents, extents + description.rank, 0) != extents + description.rank) {
       return;
     }
-    require_within(most_bytes, offset, sizeof(machine::TensorMap));
-    if (map_count_ == most_maps) {
+    require_within(max_bytes, offset, sizeof(machine::TensorMap));
+    if (map_count_ == max_maps) {
       throw std::logic_error("a launch has more tensor maps than it can name");
     }
     Map& map = maps_[map_count_++];
@@ -117,9 +117,9 @@ class LaunchArguments {
     }
   }
 
-  alignas(64) std::array<std::byte, most_bytes> bytes_;
+  alignas(64) std::array<std::byte, max_bytes> bytes_;
   std::size_t size_ = 0;
-  std::array<Map, most_maps> maps_;
+  std::array<Map, max_maps> maps_;
   std::size_t map_count_ = 0;
 };
 
@@ -133,9 +133,9 @@ using Bind = std::function<bool(const CallTensors&, LaunchArguments&)>;
 struct Access {
   enum class Memory : std::uint8_t { tensor, scales, global_scale, workspace, packed };
   enum class Use : std::uint8_t {
-    reads,          ///< what is the same in every call of a plan: weights, and what was made of them
-    reads_earlier,  ///< what a launch ahead of it writes, of this call or before: a dependent launch waits first
-    writes,         ///< and what a launch ahead may still use: a dependent launch waits first
+    reads,                ///< what is the same in every call of a plan: weights, and what was made of them
+    depends_on_previous,  ///< what a launch ahead of it writes, of this call or before: a dependent launch waits first
+    writes,               ///< and what a launch ahead may still use: a dependent launch waits first
   };
   Memory memory = Memory::tensor;
   std::size_t index = 0;

@@ -15,16 +15,17 @@
 namespace thresher::strategies {
 
 /// Throws Error(unsupported) with all of `obstacles`; does nothing when there is none.
-inline void refuse_obstacles(std::string_view strategy, const Knobs& knobs, const std::vector<std::string>& obstacles) {
-  if (!obstacles.empty()) {
+inline void refuse_infeasible(std::string_view strategy, const Knobs& knobs,
+                              const std::vector<std::string>& infeasible_reasons) {
+  if (!infeasible_reasons.empty()) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("strategy {}{}{} cannot run: {}", strategy, knobs.empty() ? "" : " with ", knobs.text(),
-                            fmt::join(obstacles, "; ")));
+                            fmt::join(infeasible_reasons, "; ")));
   }
 }
 
 /// Of a strategy that writes outputs as they are.
-inline std::optional<std::string> cannot_requantise(std::string_view strategy, Format out) {
+inline std::optional<std::string> cannot_quantize_output(std::string_view strategy, Format out) {
   if (!format_traits(out).is_requantised()) {
     return std::nullopt;
   }

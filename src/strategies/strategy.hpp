@@ -60,13 +60,13 @@ class Strategy {
 
   /// Why it is not made for the problem's formats or for such a device, in one sentence that names both; empty when it
   /// is. What does not pass here is not a failure of the strategy.
-  [[nodiscard]] virtual std::optional<std::string> not_made_for(const Problem& problem,
-                                                                const DeviceSpec& device) const = 0;
+  [[nodiscard]] virtual std::optional<std::string> unsupported_reason(const Problem& problem,
+                                                                      const DeviceSpec& device) const = 0;
   /// Why it cannot run the problem with these knobs whatever the tensors: a sentence with the number and the limit for
   /// each thing in the way. Throws Error(invalid_argument) for a knob that it does not have or a value that it does not
   /// take. `knobs` name those that differ from its own choice.
-  [[nodiscard]] virtual std::vector<std::string> obstacles(const Problem& problem, const Knobs& knobs,
-                                                           const DeviceSpec& device) const = 0;
+  [[nodiscard]] virtual std::vector<std::string> infeasible_reasons(const Problem& problem, const Knobs& knobs,
+                                                                    const DeviceSpec& device) const = 0;
   /// The knob sets worth predicting, each with every knob, none with an obstacle; empty when it cannot run the problem,
   /// or should only where it is asked for by name. The one predictor ranks them. `knobs` are kept in every candidate.
   [[nodiscard]] virtual std::vector<Knobs> candidates(const Problem& problem, const Knobs& knobs,

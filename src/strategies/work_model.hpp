@@ -34,7 +34,7 @@ struct EpilogueWork {
   double instructions = 0;  ///< that each of the four schedulers issues
   double specials = 0;      ///< exponentials and reciprocals
   double store_bytes = 0;
-  bool copy_engine_stores = false;
+  bool tma_stores = false;
   double clocks = 0;       ///< measured: takes the place of the estimate from the counts above
   bool is_hidden = false;  ///< under the next tile's products
   bool operator==(const EpilogueWork&) const = default;

@@ -46,7 +46,7 @@ class LayerConfig : public RunGatedMlp {
   void configure(const std::string& text) const { write_file(folder_ / "config.json", text); }
   void expect(const Gated& gated, const std::string& found, const std::string& arguments = "") {
     expect_layer("--layer 0 --checkpoint . " + arguments, found, [&](const std::vector<double>& x, std::int64_t row) {
-      return experts_.empty() ? dense_(x, gated) : of_experts(experts_, x, row, gated);
+      return experts_.empty() ? dense_(x, gated) : total_experts(experts_, x, row, gated);
     });
   }
   void expect_refused(const std::string& config, const std::string& sentence, const std::string& arguments = "") {

@@ -187,7 +187,7 @@ class RunGatedMlp : public ::testing::Test {
 };
 
 /// Row by row what save_tokens chose among three experts.
-inline std::vector<double> of_experts(
+inline std::vector<double> total_experts(
     const std::vector<LayerExpert>& experts, const std::vector<double>& x, std::int64_t row,
     const std::function<double(double, double)>& gated = [](double of_gate, double of_up) {
       return silu(of_gate) * of_up;

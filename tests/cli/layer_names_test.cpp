@@ -73,7 +73,7 @@ class LayerNames : public RunGatedMlp {
   }
   void expect_experts(const std::string& found) {
     expect_layer("--layer 0 --checkpoint model.safetensors", found,
-                 [&](const std::vector<double>& x, std::int64_t row) { return of_experts(experts_, x, row); });
+                 [&](const std::vector<double>& x, std::int64_t row) { return total_experts(experts_, x, row); });
   }
   void expect_refused(const LayerFile& file, const std::string& sentence, const std::string& arguments = "") {
     save(file);
@@ -197,7 +197,7 @@ TEST_F(LayerNames, QuantisedExpertsInOneTensor) {
   EXPECT_NE(outcome.out.find("gate and up [16, 32] nvfp4, down [32, 16] fp8_tensor"), std::string::npos) << outcome.out;
   const std::vector<float> out = result();
   for (std::int64_t row = 0; row < tokens; ++row) {
-    expect_near(of_experts(experts_, token(row), row), out.data() + row * hidden_size);
+    expect_near(total_experts(experts_, token(row), row), out.data() + row * hidden_size);
   }
 }
 

@@ -129,7 +129,7 @@ TEST_F(RunGatedMlp, ALayerOfExperts) {
                  is_fp8 ? "model.layers.17.mlp, 3 experts, gate and up [16, 32] fp8_tensor, down [32, 16] "
                           "fp8_tensor, silu (no config.json); shared_experts left out"
                         : "model.layers.17.block_sparse_moe, 3 experts, gate and up [16, 32] bf16",
-                 [&](const std::vector<double>& x, std::int64_t row) { return of_experts(experts, x, row); });
+                 [&](const std::vector<double>& x, std::int64_t row) { return total_experts(experts, x, row); });
     EXPECT_EQ(result()[2 * hidden_size], 0.0F);
   }
 }

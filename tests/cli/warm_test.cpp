@@ -75,7 +75,7 @@ TEST_F(Warm, FillsTheCacheOnceForAnArchitectureThatIsNotBuiltIn) {
 }
 
 /// The two numbers of "thresher: the cache … : K of W programs kept\n", which is all that is said.
-void expect_not_kept(const Outcome& outcome, const std::string& reason, int most_kept) {
+void expect_not_kept(const Outcome& outcome, const std::string& reason, int max_kept) {
   EXPECT_EQ(outcome.status, 1);
   const std::string begin = "thresher: " + reason + ": ";
   ASSERT_TRUE(outcome.err.starts_with(begin)) << outcome.err;
@@ -85,7 +85,7 @@ void expect_not_kept(const Outcome& outcome, const std::string& reason, int most
       << outcome.err;
   EXPECT_TRUE(outcome.err.ends_with(" programs kept\n")) << outcome.err;
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
-  EXPECT_LE(kept, most_kept);
+  EXPECT_LE(kept, max_kept);
   EXPECT_GT(wanted, kept);
 }
 

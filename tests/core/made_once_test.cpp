@@ -13,8 +13,8 @@ namespace thresher {
 namespace {
 
 // Each maker waits until the other has begun: behind one lock for all keys this never ends.
-TEST(MadeOnce, TwoKeysAreMadeSideBySide) {
-  MadeOnce<std::string, int> table;
+TEST(OnceMap, TwoKeysAreMadeSideBySide) {
+  OnceMap<std::string, int> table;
   std::latch both_have_begun(2);
   const auto make = [&](const char* key, int value) {
     EXPECT_EQ(table.get(key,
@@ -28,8 +28,8 @@ TEST(MadeOnce, TwoKeysAreMadeSideBySide) {
   const std::jthread two(make, "two", 2);
 }
 
-TEST(MadeOnce, OneKeyIsMadeOnceForAllThreads) {
-  MadeOnce<int, int> table;
+TEST(OnceMap, OneKeyIsMadeOnceForAllThreads) {
+  OnceMap<int, int> table;
   std::atomic<int> made = 0;
   std::latch all_are_here(8);
   {
@@ -44,8 +44,8 @@ TEST(MadeOnce, OneKeyIsMadeOnceForAllThreads) {
   EXPECT_EQ(made, 1);
 }
 
-TEST(MadeOnce, AFailureIsNotKept) {
-  MadeOnce<int, int> table;
+TEST(OnceMap, AFailureIsNotKept) {
+  OnceMap<int, int> table;
   EXPECT_THROW((void)table.get(1, []() -> int { throw std::runtime_error("no compiler"); }), std::runtime_error);
   const int& value = table.get(1, [] { return 5; });
   EXPECT_EQ(value, 5);

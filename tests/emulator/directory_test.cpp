@@ -149,23 +149,23 @@ TEST(Directory, LimitsNonsenseAndSaysSo) {
   EXPECT_EQ(clean_walk(extremes, 16), bounds_decrease | bounds_beyond | bounds_negative);
 }
 
-TEST(Rungs, AreDoubledUpTo64AndEvenlySpacedBeyond) {
-  constexpr pipeline::Rungs spaced{8, 192, 16};
-  EXPECT_EQ(pipeline::rung_of(1, spaced), 8U);
-  EXPECT_EQ(pipeline::rung_of(33, spaced), 64U);
-  EXPECT_EQ(pipeline::rung_of(65, spaced), 80U);
-  EXPECT_EQ(pipeline::rung_of(192, spaced), 192U);
-  EXPECT_EQ(pipeline::rung_of(3, {128, 192, 16}), 128U);
-  EXPECT_EQ(pipeline::rung_of(65, {8, 128}), 128U);
+TEST(TileWidths, AreDoubledUpTo64AndEvenlySpacedBeyond) {
+  constexpr pipeline::TileWidths spaced{8, 192, 16};
+  EXPECT_EQ(pipeline::tile_width_for(1, spaced), 8U);
+  EXPECT_EQ(pipeline::tile_width_for(33, spaced), 64U);
+  EXPECT_EQ(pipeline::tile_width_for(65, spaced), 80U);
+  EXPECT_EQ(pipeline::tile_width_for(192, spaced), 192U);
+  EXPECT_EQ(pipeline::tile_width_for(3, {128, 192, 16}), 128U);
+  EXPECT_EQ(pipeline::tile_width_for(65, {8, 128}), 128U);
 }
 
-TEST(Rungs, CutAGroupIntoAsFewTilesAsThereCanBeAndTheseEvenly) {
-  for (const pipeline::Rungs rungs :
-       {pipeline::Rungs{8, 192, 16}, pipeline::Rungs{8, 160, 32}, pipeline::Rungs{16, 64}, pipeline::Rungs{64, 256}}) {
+TEST(TileWidths, CutAGroupIntoAsFewTilesAsThereCanBeAndTheseEvenly) {
+  for (const pipeline::TileWidths tile_widths : {pipeline::TileWidths{8, 192, 16}, pipeline::TileWidths{8, 160, 32},
+                                                 pipeline::TileWidths{16, 64}, pipeline::TileWidths{64, 256}}) {
     for (std::uint32_t rows = 1; rows < 1000; ++rows) {
-      const std::uint32_t tiles = (rows + rungs.most - 1) / rungs.most;
-      const std::uint32_t each = pipeline::rows_of_tiles(rows, tiles, rungs);
-      ASSERT_LE(each, rungs.most) << rows;
+      const std::uint32_t tiles = (rows + tile_widths.most - 1) / tile_widths.most;
+      const std::uint32_t each = pipeline::rows_of_tiles(rows, tiles, tile_widths);
+      ASSERT_LE(each, tile_widths.most) << rows;
       ASSERT_EQ((rows + each - 1) / each, tiles) << rows;
     }
   }

@@ -22,7 +22,7 @@ test::Subject registers(RegisterDefect defect) {
   subject.shape.block = 640;
   subject.shape.registers_at_launch = 96;
   subject.shape.dynamic_shared_bytes = planted::register_shared_bytes;
-  subject.kernel = [defect] { planted::hand_over(planted::RegisterParams{defect}); };
+  subject.kernel = [defect] { planted::reallocation(planted::RegisterParams{defect}); };
   return subject;
 }
 

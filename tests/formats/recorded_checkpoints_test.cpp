@@ -18,7 +18,7 @@
 namespace thresher::formats {
 namespace {
 
-const std::filesystem::path folder = std::filesystem::path(THRESHER_SOURCE_DIR) / "tests/formats/checkpoints";
+const std::filesystem::path recorded = std::filesystem::path(THRESHER_SOURCE_DIR) / "tests/formats/checkpoints";
 const std::string layer = "model.layers.0.mlp.";
 
 std::vector<float> expected(const Checkpoint& checkpoint, const std::string& projection) {
@@ -31,7 +31,7 @@ std::vector<float> expected(const Checkpoint& checkpoint, const std::string& pro
 class RecordedNvfp4 : public testing::TestWithParam<const char*> {};
 
 TEST_P(RecordedNvfp4, IsReadAsItsPackageReadsIt) {
-  const Checkpoint checkpoint(folder / GetParam());
+  const Checkpoint checkpoint(recorded / GetParam());
   for (const std::string projection : {"gate_proj", "up_proj"}) {
     const Operand operand = load_operand(checkpoint, layer + projection);
     EXPECT_EQ(operand.format(), Format::nvfp4);
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Files, RecordedNvfp4,
                                          "compressed_tensors_nvfp4.safetensors", "modelopt_nvfp4.safetensors"));
 
 TEST(RecordedCheckpoints, Mxfp4OfCompressedTensorsIsHeldExactly) {
-  const Checkpoint checkpoint(folder / "compressed_tensors_mxfp4.safetensors");
+  const Checkpoint checkpoint(recorded / "compressed_tensors_mxfp4.safetensors");
   for (const std::string projection : {"gate_proj", "up_proj"}) {
     const Operand operand = load_operand(checkpoint, layer + projection);
     EXPECT_EQ(operand.stored_as(), "mxfp4 as nvfp4, exact in both numerics");
@@ -71,7 +71,7 @@ TEST(RecordedCheckpoints, Mxfp4OfCompressedTensorsIsHeldExactly) {
 
 /// The package's scale is amax/448 in whatever precision it keeps it in: the greatest code is there, and no NaN.
 TEST(RecordedCheckpoints, Fp8OfCompressedTensorsHasOneScale) {
-  const Checkpoint checkpoint(folder / "compressed_tensors_fp8.safetensors");
+  const Checkpoint checkpoint(recorded / "compressed_tensors_fp8.safetensors");
   for (const std::string projection : {"gate_proj", "up_proj"}) {
     const Operand operand = load_operand(checkpoint, layer + projection);
     EXPECT_EQ(operand.format(), Format::fp8_tensor);
@@ -87,7 +87,7 @@ TEST(RecordedCheckpoints, Fp8OfCompressedTensorsHasOneScale) {
 }
 
 TEST(RecordedCheckpoints, AModelInSeveralFilesIsFoundByItsFolder) {
-  const Checkpoint model(folder / "llama");
+  const Checkpoint model(recorded / "llama");
   const Operand gate = load_operand(model, layer + "gate_proj");
   const Operand up = load_operand(model, layer + "up_proj.weight");
   EXPECT_EQ(gate.format(), Format::bf16);

@@ -148,7 +148,7 @@ TEST_F(Warp, RegistersAreHandedOver) {
   auto out = output<u32>("out", 640);
   LaunchShape shape = blocks_of(640);
   shape.registers_at_launch = 96;
-  launch(shape, RIG_KERNEL("warp.hpp", hand_over), RegisterParams{{out.address}});
+  launch(shape, RIG_KERNEL("warp.hpp", reallocation), RegisterParams{{out.address}});
   fetch(out);
   EXPECT_EQ(out.host[639], 1917U);
 }

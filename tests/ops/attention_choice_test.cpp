@@ -335,7 +335,7 @@ TEST(AttentionChoice, DependentLaunchIsAKnobThatTheLaunchHas) {
     for (const auto* strategy : strategies::attention::registry().of(DeviceKind::cuda)) {
       const AttentionOptions options{.strategy = std::string(strategy->name()), .dependent_launch = dependent};
       const strategies::PlannedCall call =
-          attention_call(strategy->not_made_for(plain, hopper()) ? paged : plain, options, hopper());
+          attention_call(strategy->unsupported_reason(plain, hopper()) ? paged : plain, options, hopper());
       EXPECT_EQ(std::get<strategies::KernelLaunch>(call.steps.front()).dependent, dependent) << strategy->name();
       EXPECT_EQ(*call.knobs.find("dependent_launch"), dependent ? "true" : "false");
     }

@@ -329,7 +329,7 @@ static void takes_fp8(void) {
 }
 
 /* The same product as float32 and as FP8 with a scale a row, a power of two. */
-static void requantises(void) {
+static void quantizes_output(void) {
   static unsigned char codes[m * n];
   static float scales[m];
   thresher_dual_gemm_problem problem = problem_of_test();
@@ -1281,7 +1281,7 @@ int main(void) {
   computes_flat();
   takes_scales();
   takes_fp8();
-  requantises();
+  quantizes_output();
   tells_zero_from_default();
   structs_grow();
   refuses();

@@ -81,7 +81,7 @@ TEST_F(CudaCallTest, LaunchesTheStepsInOrderAsPlanned) {
   second.cluster = {4, 1, 1};
   second.dependent = true;
   const CudaCall call(call_of({first, second}), 0, {});
-  EXPECT_EQ(driver_record().most_dynamic_shared_bytes, 100'000);
+  EXPECT_EQ(driver_record().max_dynamic_shared_bytes, 100'000);
   EXPECT_TRUE(driver_record().launches.empty());
   call.run({}, {});
   ASSERT_EQ(driver_record().launches.size(), 2U);

@@ -19,33 +19,33 @@ using test::judged;
 using test::ragged_form;
 using test::with_layout;
 
-struct Requantised {
+struct QuantizedOutput {
   Format a;
   Format b;
   Format out;
 };
-constexpr Requantised all_requantised[] = {{Format::bf16, Format::bf16, Format::fp8_block},
-                                           {Format::fp16, Format::fp16, Format::fp8_block},
-                                           {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_block},
-                                           {Format::fp8_row, Format::fp8_row, Format::fp8_block},
-                                           {Format::fp8_block, Format::fp8_block, Format::fp8_block},
-                                           {Format::bf16, Format::nvfp4, Format::fp8_block},
-                                           {Format::bf16, Format::bf16, Format::fp8_tensor},
-                                           {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_tensor},
-                                           {Format::fp8_row, Format::fp8_row, Format::fp8_tensor},
-                                           {Format::bf16, Format::bf16, Format::fp8_row},
-                                           {Format::fp8_row, Format::fp8_row, Format::fp8_row},
-                                           {Format::bf16, Format::bf16, Format::nvfp4},
-                                           {Format::bf16, Format::nvfp4, Format::nvfp4}};
+constexpr QuantizedOutput all_requantised[] = {{Format::bf16, Format::bf16, Format::fp8_block},
+                                               {Format::fp16, Format::fp16, Format::fp8_block},
+                                               {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_block},
+                                               {Format::fp8_row, Format::fp8_row, Format::fp8_block},
+                                               {Format::fp8_block, Format::fp8_block, Format::fp8_block},
+                                               {Format::bf16, Format::nvfp4, Format::fp8_block},
+                                               {Format::bf16, Format::bf16, Format::fp8_tensor},
+                                               {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_tensor},
+                                               {Format::fp8_row, Format::fp8_row, Format::fp8_tensor},
+                                               {Format::bf16, Format::bf16, Format::fp8_row},
+                                               {Format::fp8_row, Format::fp8_row, Format::fp8_row},
+                                               {Format::bf16, Format::bf16, Format::nvfp4},
+                                               {Format::bf16, Format::nvfp4, Format::nvfp4}};
 
 /// A test of each: their kernels take a while to compile.
-using CudaRequantisedOf = ::testing::TestWithParam<Requantised>;
+using CudaRequantisedOf = ::testing::TestWithParam<QuantizedOutput>;
 INSTANTIATE_TEST_SUITE_P(All, CudaRequantisedOf, ::testing::ValuesIn(all_requantised), [](const auto& of) {
   return fmt::format("{}_with_{}_to_{}", name(of.param.a), name(of.param.b), name(of.param.out));
 });
 
 /// Of blocks several in a row; of one scale any number of outputs.
-GroupedProblem requantised_problem(const Requantised& of, bool is_dual) {
+GroupedProblem requantised_problem(const QuantizedOutput& of, bool is_dual) {
   GroupedProblem problem{.experts = 5,
                          .rows = 301,
                          .n = of.out == Format::fp8_block ? 384

@@ -87,7 +87,7 @@ TEST_F(LayerLaunches, MoreChoicesThanABlockSortsAreCountedAhead) {
   for (const RecordedLaunch& launch : driver_record().launches) {
     EXPECT_TRUE(launch.dependent);
   }
-  constexpr unsigned parts = strategies::moe_layer::block_choices / strategies::moe_layer::most_part_choices;
+  constexpr unsigned parts = strategies::moe_layer::block_choices / strategies::moe_layer::max_part_choices;
   EXPECT_EQ(driver_record().launches[0].grid, (std::array{2U, 1U, 1U}));
   EXPECT_EQ(driver_record().launches[1].grid, (std::array{2U, parts, 1U}));
 }
@@ -134,7 +134,7 @@ TEST_F(LayerLaunches, TheDriverIsAskedForNothingWhoseCallerKnowsIt) {
     return driver_record().asked_places - before;
   };
   {
-    const runtime::KnownPlaces known;
+    const runtime::ValidatedPointers known;
     EXPECT_EQ(asked(), 0);
     EXPECT_EQ(asked(), 0);
     EXPECT_EQ(driver_record().launches.size(), 8U);

@@ -117,7 +117,7 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction f
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
   if (which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-    record.most_dynamic_shared_bytes = function_of(function).allowed_shared_bytes = value;
+    record.max_dynamic_shared_bytes = function_of(function).allowed_shared_bytes = value;
   }
   return CUDA_SUCCESS;
 }

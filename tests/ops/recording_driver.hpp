@@ -19,9 +19,9 @@ struct RecordedLaunch {
 
 struct DriverRecord {
   std::vector<RecordedLaunch> launches;
-  int asked_places = 0;               ///< pointers whose memory it was asked for
-  int encoded_maps = 0;               ///< a map's first 8 bytes are the address that it describes
-  int most_dynamic_shared_bytes = 0;  ///< what a kernel was last allowed; a launch that asks for more of it fails
+  int asked_places = 0;              ///< pointers whose memory it was asked for
+  int encoded_maps = 0;              ///< a map's first 8 bytes are the address that it describes
+  int max_dynamic_shared_bytes = 0;  ///< what a kernel was last allowed; a launch that asks for more of it fails
 };
 
 inline constexpr int recorded_multiprocessors = 132;

@@ -11,7 +11,7 @@
 
 #include "thresher/error.hpp"
 
-namespace thresher::ops {
+namespace thresher::ops::grouped {
 namespace {
 
 /// The sentence of the Error that `call` throws, or nothing.
@@ -335,4 +335,4 @@ TEST(ValidateGroupedRun, TheOutputLiesApartFromEveryByteOfAStack) {
 }
 
 }  // namespace
-}  // namespace thresher::ops
+}  // namespace thresher::ops::grouped

@@ -168,7 +168,7 @@ bool overlap_is_refused(std::int64_t c_at, std::int64_t rows, std::int64_t c_str
   a.strides[0] = 24;
   Tensor c = Tensor::contiguous(memory.data() + c_at, Format::fp16, {rows, 4});
   c.strides[0] = c_stride;
-  return !refusal([&] { check_apart(c, "a", a); }).empty();
+  return !refusal([&] { check_not_overlapping(c, "a", a); }).empty();
 }
 
 TEST(ValidateRun, TheOutputLiesApartFromTheOperands) {

@@ -23,9 +23,11 @@ class Reader final : public strategies::Strategy<Work> {
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
   [[nodiscard]] strategies::Role role(const Work&) const override { return role_; }
   [[nodiscard]] std::vector<strategies::KnobHelp> knobs() const override { return {}; }
-  [[nodiscard]] std::optional<std::string> not_made_for(const Work&, const DeviceSpec&) const override { return {}; }
-  [[nodiscard]] std::vector<std::string> obstacles(const Work& problem, const Knobs&,
-                                                   const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const Work&, const DeviceSpec&) const override {
+    return {};
+  }
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const Work& problem, const Knobs&,
+                                                            const DeviceSpec&) const override {
     return problem.bytes > 0 ? std::vector<std::string>{} : std::vector<std::string>{"there is nothing to read"};
   }
   [[nodiscard]] std::vector<Knobs> candidates(const Work& problem, const Knobs& knobs,
@@ -102,7 +104,7 @@ TEST(Choose, KnobsAreKeptAndAStrategyWithoutThemIsRefusedWithTheReason) {
   ASSERT_EQ(choices.ranked.size(), 1U);
   EXPECT_EQ(choices.ranked[0].knobs, request.knobs);
   ASSERT_EQ(choices.refused.size(), 1U);
-  EXPECT_EQ(choices.refused[0].obstacles, std::vector<std::string>{"the strategy knobless has no knob times"});
+  EXPECT_EQ(choices.refused[0].infeasible_reasons, std::vector<std::string>{"the strategy knobless has no knob times"});
 }
 
 TEST(Choose, KnobsThatNobodyTakesAreBadInput) {
@@ -123,7 +125,7 @@ TEST(Choose, SaysWhatIsInTheWayAndWhichStrategiesThereAre) {
   const Choices none = choose<Work>(all, {0}, {}, device_spec("H200"));
   EXPECT_TRUE(none.ranked.empty());
   ASSERT_EQ(none.refused.size(), 1U);
-  EXPECT_EQ(none.refused[0].obstacles, std::vector<std::string>{"there is nothing to read"});
+  EXPECT_EQ(none.refused[0].infeasible_reasons, std::vector<std::string>{"there is nothing to read"});
   EXPECT_THROW((void)choose<Work>(all, {bytes}, {.strategy = "warp"}, device_spec("H200")), Error);
 }
 

@@ -1,4 +1,4 @@
-// Requantised outputs: the definition by hand, and what the judge makes of mistakes.
+// QuantizedOutput outputs: the definition by hand, and what the judge makes of mistakes.
 #include "reference/requantised.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ constexpr std::array requantised_formats{Format::nvfp4, Format::fp8_tensor, Form
 constexpr std::int64_t rows_of_case = 5;
 constexpr std::int64_t columns_of_case = 304;  // two blocks of 128, and one of 48
 
-/// Outputs whose definition is known, and what requantise_row makes of them in float32.
+/// Outputs whose definition is known, and what quantize_row makes of them in float32.
 class RequantisedCase {
  public:
   explicit RequantisedCase(Format format, const test::Layout& layout = {})
@@ -41,18 +41,18 @@ class RequantisedCase {
   [[nodiscard]] double& value(std::int64_t row, std::int64_t column) {
     return values_[static_cast<std::size_t>(row * of_.n + column)];
   }
-  void requantise() {
+  void quantize_output() {
     for (std::int64_t row = 0; row < of_.m; ++row) {
-      requantise_row(row, of_.n);
+      quantize_row(row, of_.n);
     }
   }
   /// As if the row had no more columns than these: amax of a part.
-  void requantise_row(std::int64_t row, std::int64_t columns) {
+  void quantize_row(std::int64_t row, std::int64_t columns) {
     std::vector<float> values;
     for (std::int64_t column = 0; column < columns; ++column) {
       values.push_back(static_cast<float>(value(row, column)));
     }
-    formats::requantise_row(c_.view(), row, values);
+    formats::quantize_row(c_.view(), row, values);
   }
   /// The code of [row, column], of FP8.
   [[nodiscard]] std::uint8_t& code(std::int64_t row, std::int64_t column) {
@@ -88,13 +88,13 @@ class RequantisedCase {
   std::vector<double> values_;
 };
 
-TEST(Requantised, TheDefinitionIsRight) {
+TEST(QuantizedOutput, TheDefinitionIsRight) {
   for (const Format format : requantised_formats) {
     for (const ScaleLayout scales : all_scale_layouts) {
       for (const bool powers_of_two : {false, true}) {
         SCOPED_TRACE(std::string(name(format)) + " " + std::string(name(scales)));
         RequantisedCase of(format, {.out_scales = scales, .out_powers_of_two = powers_of_two});
-        of.requantise();
+        of.quantize_output();
         const Verdict verdict = of.verdict();
         EXPECT_TRUE(verdict.passed) << verdict.explain();
         EXPECT_GT(verdict.worst.ratio, 0.0);
@@ -103,7 +103,7 @@ TEST(Requantised, TheDefinitionIsRight) {
   }
 }
 
-TEST(Requantised, ScalesAreOfTheLargestMagnitude) {
+TEST(QuantizedOutput, ScalesAreOfTheLargestMagnitude) {
   EXPECT_EQ(formats::requantised_fp8_scale(448.0F, false), 1.0F);
   EXPECT_EQ(formats::requantised_fp8_scale(896.0F, true), 2.0F);
   EXPECT_EQ(formats::requantised_fp8_scale(897.0F, true), 4.0F);
@@ -114,11 +114,11 @@ TEST(Requantised, ScalesAreOfTheLargestMagnitude) {
   EXPECT_EQ(formats::requantised_nvfp4_scale(0.0F, 1.0F), 0);
 }
 
-TEST(Requantised, ACodeTwoStepsAwayIsWrong) {
+TEST(QuantizedOutput, ACodeTwoStepsAwayIsWrong) {
   for (const Format format : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
     RequantisedCase of(format);
     of.value(2, 200) = 20.0;
-    of.requantise();
+    of.quantize_output();
     std::uint8_t& code = of.code(2, 200);
     code = static_cast<std::uint8_t>(code - 2);
     const Verdict verdict = of.verdict();
@@ -130,12 +130,12 @@ TEST(Requantised, ACodeTwoStepsAwayIsWrong) {
   }
 }
 
-TEST(Requantised, AmaxOfHalfTheBlockIsWrong) {
+TEST(QuantizedOutput, AmaxOfHalfTheBlockIsWrong) {
   RequantisedCase of(Format::fp8_block);
   of.value(1, 100) = 300.0;
-  of.requantise();
+  of.quantize_output();
   EXPECT_TRUE(of.verdict().passed);
-  of.requantise_row(1, 64);
+  of.quantize_row(1, 64);
   of.code(1, 100) = 0x7E;
   const Verdict verdict = of.verdict();
   EXPECT_FALSE(verdict.passed);
@@ -145,19 +145,19 @@ TEST(Requantised, AmaxOfHalfTheBlockIsWrong) {
   EXPECT_NE(verdict.explain().find("1 scales are wrong"), std::string::npos) << verdict.explain();
 }
 
-TEST(Requantised, AScaleThatNoAmaxGivesIsWrongWithAllThatItMultiplies) {
+TEST(QuantizedOutput, AScaleThatNoAmaxGivesIsWrongWithAllThatItMultiplies) {
   RequantisedCase of(Format::fp8_block);
-  of.requantise();
+  of.quantize_output();
   of.scale(4, 256) *= 1.001F;
   const Verdict verdict = of.verdict();
   EXPECT_EQ(of.verdict().wrong_scales, 1);
   EXPECT_EQ(verdict.wrong, 48);
 }
 
-TEST(Requantised, AScaleThatIsNoPowerOfTwoIsWrongWhereItIsToBeOne) {
+TEST(QuantizedOutput, AScaleThatIsNoPowerOfTwoIsWrongWhereItIsToBeOne) {
   for (const Format format : {Format::fp8_row, Format::fp8_block}) {
     RequantisedCase of(format, {.out_powers_of_two = true});
-    of.requantise();
+    of.quantize_output();
     int exponent = 0;
     EXPECT_EQ(std::frexp(of.scale(3, 7), &exponent), 0.5F);
     EXPECT_TRUE(of.verdict().passed);
@@ -166,29 +166,29 @@ TEST(Requantised, AScaleThatIsNoPowerOfTwoIsWrongWhereItIsToBeOne) {
   }
 }
 
-TEST(Requantised, ARowOfZerosHasTheScaleOne) {
+TEST(QuantizedOutput, ARowOfZerosHasTheScaleOne) {
   RequantisedCase of(Format::fp8_row);
   for (std::int64_t column = 0; column < columns_of_case; ++column) {
     of.value(3, column) = 0.0;
   }
-  of.requantise();
+  of.quantize_output();
   EXPECT_EQ(of.scale(3, 7), 1.0F);
   EXPECT_TRUE(of.verdict().passed);
   of.scale(3, 7) = 0.0F;
   EXPECT_EQ(of.verdict().wrong_scales, 1);
 }
 
-TEST(Requantised, TinyValuesHaveTheLeastScale) {
+TEST(QuantizedOutput, TinyValuesHaveTheLeastScale) {
   RequantisedCase of(Format::fp8_row);
   for (std::int64_t column = 0; column < columns_of_case; ++column) {
     of.value(3, column) = 0x1p-130;
   }
-  of.requantise();
+  of.quantize_output();
   EXPECT_EQ(of.scale(3, 7), 0x1p-126F);
   EXPECT_TRUE(of.verdict().passed);
 }
 
-TEST(Requantised, SpecialValuesAreSeenInCodesAndScales) {
+TEST(QuantizedOutput, SpecialValuesAreSeenInCodesAndScales) {
   constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const Format format : requantised_formats) {
@@ -196,27 +196,27 @@ TEST(Requantised, SpecialValuesAreSeenInCodesAndScales) {
       SCOPED_TRACE(std::string(name(format)) + " " + std::to_string(special));
       RequantisedCase of(format);
       of.value(3, 7) = special;
-      of.requantise();
+      of.quantize_output();
       const Verdict verdict = of.verdict();
       EXPECT_TRUE(verdict.passed) << verdict.explain();
     }
   }
   RequantisedCase of(Format::fp8_row);
   of.value(3, 7) = infinity;
-  of.requantise();
+  of.quantize_output();
   EXPECT_TRUE(std::isinf(of.scale(3, 7)));
   of.scale(3, 7) = 1.0F;
   EXPECT_FALSE(of.verdict().passed);
   RequantisedCase lost(Format::fp8_block);
   lost.value(3, 7) = std::numeric_limits<double>::quiet_NaN();
-  lost.requantise();
+  lost.quantize_output();
   lost.code(3, 7) = 0;
   EXPECT_FALSE(lost.verdict().passed);
 }
 
-TEST(Requantised, ScalesAreJudgedWholeOrNotAtAll) {
+TEST(QuantizedOutput, ScalesAreJudgedWholeOrNotAtAll) {
   RequantisedCase of(Format::fp8_block);
-  of.requantise();
+  of.quantize_output();
   EXPECT_THROW((void)of.verdict({{0, 3}, {0, 1, 130}}), Error);
   const Region region = with_whole_scales({{0, 3}, {0, 1, 303}}, Format::fp8_block, columns_of_case);
   EXPECT_EQ(region.columns.size(), 128U + 48U);

@@ -94,7 +94,7 @@ TEST(AttentionWork, TilesInPagesAreSharedEvenly) {
   constexpr i32 tiles = 32;
   Params params = params_of(1, 32, tiles * 128, 128, Order::by_tile);
   std::set<std::pair<i32, i32>> taken;
-  int most_keys = 0;
+  int max_keys = 0;
   for (i32 own = 0; own < 132; ++own) {
     int keys = 0;
     for (i32 turn = 0; piece_at(params, Pieces{}, 132, own, turn) < params.heads * tiles; ++turn) {
@@ -102,10 +102,10 @@ TEST(AttentionWork, TilesInPagesAreSharedEvenly) {
       keys += at.tile + 1;
       EXPECT_TRUE(taken.emplace(at.head, at.tile).second);
     }
-    most_keys = std::max(most_keys, keys);
+    max_keys = std::max(max_keys, keys);
   }
   EXPECT_EQ(taken.size(), static_cast<std::size_t>(params.heads * tiles));
-  EXPECT_LT(most_keys * 132, 1.1 * params.heads * tiles * (tiles + 1) / 2);
+  EXPECT_LT(max_keys * 132, 1.1 * params.heads * tiles * (tiles + 1) / 2);
 }
 
 }  // namespace

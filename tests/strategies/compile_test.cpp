@@ -169,7 +169,7 @@ auto narrow_all(const Configs& configs) {
 /// What is built into the library was compiled with it; tests/ops/built_in_cubins_test.cpp looks at that.
 TEST(GroupedKernels, EverySixteenBitKnobCompilesForHopperWithoutSpills) {
   expect_clean(grouped_gemm::gather_program());
-  expect_clean(grouped_gemm::requantise_rows_program());
+  expect_clean(grouped_gemm::quantize_rows_program());
   expect_clean(one_program(narrow_all(grouped_gemm::columns::small_config_list)));
 }
 

@@ -65,7 +65,8 @@ class Emulated : public ::testing::TestWithParam<std::size_t> {
 };
 
 TEST_P(Emulated, ConfigurationCanExist) {
-  EXPECT_EQ(obstacles({.m = 128, .n = 64, .k = 256}, config(), device_spec("H200")), std::vector<std::string>{});
+  EXPECT_EQ(infeasible_reasons({.m = 128, .n = 64, .k = 256}, config(), device_spec("H200")),
+            std::vector<std::string>{});
 }
 TEST_P(Emulated, OneTokenAndOneStepOfK) { clean_and_right(1, 24, 8, 4); }
 TEST_P(Emulated, RaggedInEveryDimension) { clean_and_right(200, 72, 200, 8); }

@@ -61,7 +61,7 @@ TEST(KnobTables, ReadBackWhatTheyPrint) {
 /// The first of the table that the strategy is made for.
 const DeviceSpec& card_for(const Strategy<DualGemmProblem>& strategy, const DualGemmProblem& problem) {
   for (const DeviceSpec& device : device_specs()) {
-    if (!strategy.not_made_for(problem, device)) {
+    if (!strategy.unsupported_reason(problem, device)) {
       return device;
     }
   }
@@ -74,7 +74,7 @@ TEST_P(EveryStrategy, SamplesAndBuiltInCallsHaveNoObstacle) {
   const auto& strategy = *GetParam();
   for (const auto& samples : {strategy.samples(), strategy.built_in()}) {
     for (const auto& [problem, knobs] : samples) {
-      EXPECT_EQ(strategy.obstacles(problem, knobs, card_for(strategy, problem)), std::vector<std::string>{})
+      EXPECT_EQ(strategy.infeasible_reasons(problem, knobs, card_for(strategy, problem)), std::vector<std::string>{})
           << knobs.text();
     }
   }
@@ -142,10 +142,10 @@ TEST(FusedStrategies, HandOverNoMoreRegistersThanThereAre) {
   const DualGemmProblem problem{.m = 256, .n = 256, .k = 4096, .a = Format::bf16, .b = Format::bf16};
   const auto& interleaved = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "interleaved");
   const std::string tile = "block_outputs=64 stages=4 math_registers=240 loader_registers=";
-  const auto obstacles = interleaved.obstacles(problem, Knobs::parse(tile + "40"), h200());
-  ASSERT_EQ(obstacles.size(), 1U);
-  EXPECT_NE(obstacles[0].find("over the pool of 504"), std::string::npos) << obstacles[0];
-  EXPECT_EQ(interleaved.obstacles(problem, Knobs::parse(tile + "24"), h200()), std::vector<std::string>{});
+  const auto infeasible_reasons = interleaved.infeasible_reasons(problem, Knobs::parse(tile + "40"), h200());
+  ASSERT_EQ(infeasible_reasons.size(), 1U);
+  EXPECT_NE(infeasible_reasons[0].find("over the pool of 504"), std::string::npos) << infeasible_reasons[0];
+  EXPECT_EQ(interleaved.infeasible_reasons(problem, Knobs::parse(tile + "24"), h200()), std::vector<std::string>{});
 }
 
 // Tokens of 16 bits are read where they lie when they fill whole blocks along K; nothing is prepared.
@@ -154,12 +154,12 @@ TEST(FusedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {
   const DualGemmProblem problem{.m = 256, .n = 256, .k = 4096, .a = Format::bf16, .b = Format::bf16};
   const Knobs most = Knobs::parse("math_warpgroups=1 block_outputs=24 stages=16 epilogue=tma persistent");
   const auto& interleaved = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "interleaved");
-  const auto obstacles = interleaved.obstacles(problem, most, h200());
-  ASSERT_EQ(obstacles.size(), 1U);
-  EXPECT_NE(obstacles[0].find("shared memory: 232728 bytes"), std::string::npos) << obstacles[0];
+  const auto infeasible_reasons = interleaved.infeasible_reasons(problem, most, h200());
+  ASSERT_EQ(infeasible_reasons.size(), 1U);
+  EXPECT_NE(infeasible_reasons[0].find("shared memory: 232728 bytes"), std::string::npos) << infeasible_reasons[0];
   Knobs fewer = most;
   fewer.set("stages", "15");
-  EXPECT_EQ(interleaved.obstacles(problem, fewer, h200()), std::vector<std::string>{});
+  EXPECT_EQ(interleaved.infeasible_reasons(problem, fewer, h200()), std::vector<std::string>{});
 }
 
 TEST(PackedStrategy, PreparesTokensOnlyWhereItMust) {
@@ -186,9 +186,10 @@ TEST(PackedStrategies, TakeNoTokensInFpEight) {
   const std::string sentence =
       "strategy packed needs fp16, bf16 or nvfp4 tokens, nvfp4 weights and a Hopper GPU, not fp8_row with nvfp4 on "
       "H200";
-  EXPECT_EQ(find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "packed")->not_made_for(problem, h200()),
-            sentence);
-  EXPECT_EQ(grouped_gemm::packed_strategy().not_made_for(grouped, h200()), sentence);
+  EXPECT_EQ(
+      find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "packed")->unsupported_reason(problem, h200()),
+      sentence);
+  EXPECT_EQ(grouped_gemm::packed_strategy().unsupported_reason(grouped, h200()), sentence);
 }
 
 TEST(OneGroupStrategies, TakeFpEightOnHopper) {
@@ -196,8 +197,8 @@ TEST(OneGroupStrategies, TakeFpEightOnHopper) {
     const Strategy<DualGemmProblem>& strategy = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), name);
     DualGemmProblem problem{
         .m = 256, .n = 4096, .k = 7168, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16};
-    EXPECT_EQ(strategy.not_made_for(problem, h200()), std::nullopt);
-    EXPECT_NE(strategy.not_made_for(problem, device_spec("B200")), std::nullopt);
+    EXPECT_EQ(strategy.unsupported_reason(problem, h200()), std::nullopt);
+    EXPECT_NE(strategy.unsupported_reason(problem, device_spec("B200")), std::nullopt);
     EXPECT_FALSE(strategy.candidates(problem, {}, h200()).empty());
     EXPECT_FALSE(strategy.candidates(problem, {{"numerics", "fast"}}, h200()).empty());
     const PlannedCall call = strategy.plan(problem, strategy.candidates(problem, {}, h200()).front(), h200());
@@ -206,13 +207,13 @@ TEST(OneGroupStrategies, TakeFpEightOnHopper) {
     EXPECT_EQ(call.steps.size(), 1U);
     problem.a = Format::fp8_block;
     problem.b = Format::bf16;
-    EXPECT_EQ(strategy.not_made_for(problem, h200()),
+    EXPECT_EQ(strategy.unsupported_reason(problem, h200()),
               std::string("strategy ") + name +
                   " takes FP8 with FP8, and 16 bits with the same where outputs are requantised, on a Hopper GPU, not "
                   "fp8_block with bf16 to bf16 on H200");
     EXPECT_EQ(strategy.candidates(problem, {}, h200()), std::vector<Knobs>{});
     problem.a = problem.b = Format::bf16;
-    EXPECT_NE(strategy.not_made_for(problem, h200()), std::nullopt);
+    EXPECT_NE(strategy.unsupported_reason(problem, h200()), std::nullopt);
   }
 }
 
@@ -238,8 +239,8 @@ TEST(RequantisedOutputs, OfEveryOperandOnHopper) {
       const DualGemmProblem problem{.m = 256, .n = 4096, .k = 7168, .a = a, .b = b, .out = out};
       int made = 0;
       for (const Strategy<DualGemmProblem>* const strategy : strategies_of(DeviceKind::cuda)) {
-        EXPECT_TRUE(strategy->not_made_for(problem, device_spec("B200"))) << strategy->name();
-        if (strategy->not_made_for(problem, h200())) {
+        EXPECT_TRUE(strategy->unsupported_reason(problem, device_spec("B200"))) << strategy->name();
+        if (strategy->unsupported_reason(problem, h200())) {
           continue;
         }
         const std::vector<Knobs> candidates = strategy->candidates(problem, {}, h200());

@@ -53,7 +53,7 @@ TEST(LaunchArgumentsTest, APlaceBeyondTheParameterIsRefused) {
   machine::TensorMapDescription description;
   description.rank = 1;
   description.extent[0] = 64;
-  EXPECT_THROW(arguments.add_map(LaunchArguments::most_bytes - sizeof(machine::TensorMap) + 1, description),
+  EXPECT_THROW(arguments.add_map(LaunchArguments::max_bytes - sizeof(machine::TensorMap) + 1, description),
                std::logic_error);
 }
 
@@ -63,11 +63,11 @@ TEST(LaunchArgumentsTest, AMapTooManyIsRefused) {
   machine::TensorMapDescription description;
   description.rank = 1;
   description.extent[0] = 64;
-  for (std::size_t i = 0; i < LaunchArguments::most_maps; ++i) {
+  for (std::size_t i = 0; i < LaunchArguments::max_maps; ++i) {
     arguments.add_map(offsetof(SmallParams, map), description);
   }
   EXPECT_THROW(arguments.add_map(offsetof(SmallParams, map), description), std::logic_error);
-  EXPECT_EQ(arguments.maps().size(), LaunchArguments::most_maps);
+  EXPECT_EQ(arguments.maps().size(), LaunchArguments::max_maps);
 }
 
 /// Gate and up in one tensor are two views of one memory, in every order.

@@ -29,7 +29,7 @@ using test::wrong_rows;
 /// The first card that the strategy is made for.
 const DeviceSpec& card_of(const Strategy<GroupedProblem>& strategy, const GroupedProblem& problem) {
   const DeviceSpec& hopper = device_spec("H200");
-  return strategy.not_made_for(problem, hopper) ? device_spec("B200") : hopper;
+  return strategy.unsupported_reason(problem, hopper) ? device_spec("B200") : hopper;
 }
 
 EmulatedCall emulated(const PlannedCall& call, const std::array<Tensor, tensor_count>& tensors) {
@@ -338,7 +338,7 @@ std::vector<Chosen> samples_in_float32() {
   std::vector<Chosen> found;
   for (const Chosen& one : all_samples()) {
     if (one.sample.problem.out == Format::fp32 && one.sample.problem.a != Format::fp8_block &&
-        !one.strategy->not_made_for(one.sample.problem, device_spec("H200"))) {
+        !one.strategy->unsupported_reason(one.sample.problem, device_spec("H200"))) {
       found.push_back(one);
     }
   }
@@ -367,7 +367,7 @@ class EmulatedRequantisedRows : public EmulatedGrouped {
       GroupedProblem problem = product;
       problem.out = out;
       problem.n = (problem.n / format_traits(out).n_multiple + 1) * format_traits(out).n_multiple;
-      if (!strategy().obstacles(problem, sample().knobs, device_spec("H200")).empty()) {
+      if (!strategy().infeasible_reasons(problem, sample().knobs, device_spec("H200")).empty()) {
         continue;  // tiles without all that shares a scale
       }
       const PlannedCall call = strategy().plan(problem, sample().knobs, device_spec("H200"));

@@ -25,9 +25,9 @@ const DeviceSpec& b200() { return device_spec("B200"); }
 const std::vector<std::string> nothing{};
 
 /// That exactly one thing is in the way, which begins so.
-void expect_one(const std::vector<std::string>& obstacles, const std::string& beginning) {
-  ASSERT_EQ(obstacles.size(), 1U);
-  EXPECT_EQ(obstacles[0].substr(0, beginning.size()), beginning);
+void expect_one(const std::vector<std::string>& infeasible_reasons, const std::string& beginning) {
+  ASSERT_EQ(infeasible_reasons.size(), 1U);
+  EXPECT_EQ(infeasible_reasons[0].substr(0, beginning.size()), beginning);
 }
 
 GroupedProblem in_16_bits() {
@@ -41,8 +41,8 @@ TEST(GroupedStrategies, SamplesAndBuiltInCallsHaveNoObstacle) {
   for (const auto* of_a_gpu : strategies_of(DeviceKind::cuda)) {
     for (const auto& samples : {of_a_gpu->samples(), of_a_gpu->built_in()}) {
       for (const auto& [problem, knobs] : samples) {
-        const DeviceSpec& card = of_a_gpu->not_made_for(problem, h200()) ? b200() : h200();
-        EXPECT_EQ(of_a_gpu->obstacles(problem, knobs, card), nothing) << knobs.text();
+        const DeviceSpec& card = of_a_gpu->unsupported_reason(problem, h200()) ? b200() : h200();
+        EXPECT_EQ(of_a_gpu->infeasible_reasons(problem, knobs, card), nothing) << knobs.text();
       }
     }
   }
@@ -52,13 +52,15 @@ TEST(GroupedStrategies, SamplesAndBuiltInCallsHaveNoObstacle) {
 TEST(GroupedStrategies, SumsAndScalesFitIntoTensorMemory) {
   GroupedProblem problem = in_nvfp4();
   problem.a = Format::nvfp4;
-  EXPECT_EQ(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=128 stages=7"), b200()), nothing);
-  EXPECT_EQ(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=160 stages=4"), b200()), nothing);
-  expect_one(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=160 stages=5"), b200()),
+  EXPECT_EQ(strategy("tcgen05").infeasible_reasons(problem, Knobs::parse("block_tokens=128 stages=7"), b200()),
+            nothing);
+  EXPECT_EQ(strategy("tcgen05").infeasible_reasons(problem, Knobs::parse("block_tokens=160 stages=4"), b200()),
+            nothing);
+  expect_one(strategy("tcgen05").infeasible_reasons(problem, Knobs::parse("block_tokens=160 stages=5"), b200()),
              "tensor memory: 560 columns");
-  expect_one(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=128 stages=8"), b200()),
+  expect_one(strategy("tcgen05").infeasible_reasons(problem, Knobs::parse("block_tokens=128 stages=8"), b200()),
              "shared memory: ");
-  expect_one(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=128 stages=7"), h200()),
+  expect_one(strategy("tcgen05").infeasible_reasons(problem, Knobs::parse("block_tokens=128 stages=7"), h200()),
              "strategy tcgen05 needs nvfp4 tokens");
   EXPECT_FALSE(strategy("tcgen05").candidates(problem, {}, b200()).empty());
 }
@@ -72,18 +74,18 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
   problem.out = Format::fp8_block;
   const Strategy<GroupedProblem>& columns = strategy("columns");
   const Strategy<GroupedProblem>& rows = strategy("rows");
-  EXPECT_EQ(columns.obstacles(problem, {}, h200()), nothing);
-  EXPECT_EQ(rows.obstacles(problem, {}, h200()), nothing);
+  EXPECT_EQ(columns.infeasible_reasons(problem, {}, h200()), nothing);
+  EXPECT_EQ(rows.infeasible_reasons(problem, {}, h200()), nothing);
   EXPECT_FALSE(columns.candidates(problem, {}, h200()).empty());
   EXPECT_FALSE(rows.candidates(problem, {}, h200()).empty());
-  expect_one(columns.obstacles(problem, Knobs::parse("by_turns=true stages=6"), h200()),
+  expect_one(columns.infeasible_reasons(problem, Knobs::parse("by_turns=true stages=6"), h200()),
              "requantising: a warpgroup makes 64 of the 128 outputs");
-  expect_one(columns.obstacles(problem, Knobs::parse("math_warpgroups=1 block_tokens=64"), h200()),
+  expect_one(columns.infeasible_reasons(problem, Knobs::parse("math_warpgroups=1 block_tokens=64"), h200()),
              "requantising: a warpgroup makes 64 of the 128 outputs");
-  expect_one(rows.obstacles(problem, Knobs::parse("block_outputs=64 block_tokens=128"), h200()),
+  expect_one(rows.infeasible_reasons(problem, Knobs::parse("block_outputs=64 block_tokens=128"), h200()),
              "requantising: 128 outputs share a scale, a tile has 64");
   problem.out = Format::fp8_tensor;
-  EXPECT_EQ(columns.obstacles(problem, Knobs::parse("by_turns=true stages=6"), h200()), nothing);
+  EXPECT_EQ(columns.infeasible_reasons(problem, Knobs::parse("by_turns=true stages=6"), h200()), nothing);
   const auto launches = [&](const char* name) {
     const Strategy<GroupedProblem>& of = strategy(name);
     return of.plan(problem, of.candidates(problem, {}, h200()).front(), h200()).steps.size();
@@ -99,16 +101,17 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
   problem.a = problem.b = Format::fp8_block;
   EXPECT_EQ(launches("columns"), 1U);
   EXPECT_EQ(launches("rows"), 1U);
-  expect_one(rows.obstacles(problem, Knobs::parse("block_outputs=96 stages=5"), h200()),
+  expect_one(rows.infeasible_reasons(problem, Knobs::parse("block_outputs=96 stages=5"), h200()),
              "requantising: 128 outputs share a scale, a tile has 96");
-  expect_one(rows.obstacles(problem, Knobs::parse("by_turns=true"), h200()), "registers: a math thread needs about ");
+  expect_one(rows.infeasible_reasons(problem, Knobs::parse("by_turns=true"), h200()),
+             "registers: a math thread needs about ");
   problem.activation.reset();
   EXPECT_EQ(launches("rows"), 1U);
   problem.a = Format::fp16;
   problem.b = Format::nvfp4;
   EXPECT_EQ(launches("packed"), 2U);
   problem.a = problem.b = Format::bf16;
-  expect_one(strategy("tcgen05_plain").obstacles(problem, {}, b200()),
+  expect_one(strategy("tcgen05_plain").infeasible_reasons(problem, {}, b200()),
              "strategy tcgen05_plain does not requantise its outputs to fp8_block");
 }
 
@@ -118,17 +121,18 @@ TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
   GroupedProblem one = in_16_bits();
   GroupedProblem two = one;
   two.activation = Activation{};
-  EXPECT_EQ(strategy.obstacles(two, Knobs::parse("block_tokens=128 stages=5"), b200()), nothing);
-  expect_one(strategy.obstacles(two, Knobs::parse("block_tokens=128 stages=6"), b200()), "shared memory: ");
-  expect_one(strategy.obstacles(two, Knobs::parse("block_tokens=160 stages=4"), b200()), "tensor memory: 640 columns");
-  EXPECT_EQ(strategy.obstacles(one, Knobs::parse("block_tokens=256 stages=4"), b200()), nothing);
-  expect_one(strategy.obstacles(one, Knobs::parse("block_tokens=256 stages=4"), h200()),
+  EXPECT_EQ(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=128 stages=5"), b200()), nothing);
+  expect_one(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=128 stages=6"), b200()), "shared memory: ");
+  expect_one(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=160 stages=4"), b200()),
+             "tensor memory: 640 columns");
+  EXPECT_EQ(strategy.infeasible_reasons(one, Knobs::parse("block_tokens=256 stages=4"), b200()), nothing);
+  expect_one(strategy.infeasible_reasons(one, Knobs::parse("block_tokens=256 stages=4"), h200()),
              "strategy tcgen05_plain takes fp16 with fp16 or bf16 with bf16 on a Blackwell GPU");
-  EXPECT_EQ(strategy.obstacles(two, Knobs::parse("block_tokens=32 stages=5 split_k=2"), b200()), nothing);
-  expect_one(strategy.obstacles(two, Knobs::parse("block_tokens=64 stages=4 split_k=2"), b200()),
+  EXPECT_EQ(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=32 stages=5 split_k=2"), b200()), nothing);
+  expect_one(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=64 stages=4 split_k=2"), b200()),
              "split-K: 64 tokens are over the 32");
   two.k = 64;
-  expect_one(strategy.obstacles(two, Knobs::parse("block_tokens=32 stages=5 split_k=2"), b200()),
+  expect_one(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=32 stages=5 split_k=2"), b200()),
              "split-K: k = 64 is 1 slot of 64");
   one.a = Format::fp16;
   EXPECT_TRUE(strategy.candidates(one, {}, b200()).empty());
@@ -146,19 +150,19 @@ TEST(GroupedStrategies, PlainOperandsOfBlackwell) {
     for (const Format weights : {Format::fp8_tensor, Format::fp8_row}) {
       problem.a = tokens;
       problem.b = weights;
-      EXPECT_EQ(strategy.not_made_for(problem, b200()), std::nullopt);
-      EXPECT_NE(strategy.not_made_for(problem, h200()), std::nullopt);
+      EXPECT_EQ(strategy.unsupported_reason(problem, b200()), std::nullopt);
+      EXPECT_NE(strategy.unsupported_reason(problem, h200()), std::nullopt);
       EXPECT_FALSE(strategy.candidates(problem, {}, b200()).empty());
     }
   }
   problem.a = Format::bf16;
-  EXPECT_NE(strategy.not_made_for(problem, b200()), std::nullopt);
+  EXPECT_NE(strategy.unsupported_reason(problem, b200()), std::nullopt);
   problem.a = Format::fp8_block;
   problem.b = Format::fp8_block;
-  EXPECT_NE(strategy.not_made_for(problem, b200()), std::nullopt);
+  EXPECT_NE(strategy.unsupported_reason(problem, b200()), std::nullopt);
   problem.a = Format::fp16;
   problem.b = Format::fp16;
-  EXPECT_EQ(strategy.not_made_for(problem, b200()), std::nullopt);
+  EXPECT_EQ(strategy.unsupported_reason(problem, b200()), std::nullopt);
 }
 
 /// Hopper takes every kind of scale with every other; its candidates are other tiles where sums are promoted.
@@ -171,8 +175,8 @@ TEST(GroupedStrategies, FpEightOfHopper) {
       for (const Format weights : formats) {
         problem.a = tokens;
         problem.b = weights;
-        EXPECT_EQ(strategy.not_made_for(problem, h200()), std::nullopt);
-        EXPECT_NE(strategy.not_made_for(problem, b200()), std::nullopt);
+        EXPECT_EQ(strategy.unsupported_reason(problem, h200()), std::nullopt);
+        EXPECT_NE(strategy.unsupported_reason(problem, b200()), std::nullopt);
         const std::vector<Knobs> exact = strategy.candidates(problem, {}, h200());
         const std::vector<Knobs> fast = strategy.candidates(problem, {{"numerics", "fast"}}, h200());
         EXPECT_FALSE(exact.empty());
@@ -183,8 +187,8 @@ TEST(GroupedStrategies, FpEightOfHopper) {
       }
     }
     problem.a = Format::bf16;
-    EXPECT_NE(strategy.not_made_for(problem, h200()), std::nullopt);
-    expect_one({*strategy.not_made_for(problem, h200())},
+    EXPECT_NE(strategy.unsupported_reason(problem, h200()), std::nullopt);
+    expect_one({*strategy.unsupported_reason(problem, h200())},
                std::string("strategy ") + name + " takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not bf16");
   }
 }
@@ -193,33 +197,38 @@ TEST(GroupedStrategies, SumsOfFpEightArePromotedEveryBlockOfScales) {
   GroupedProblem problem = in_16_bits();
   problem.a = Format::fp8_block;
   problem.b = Format::fp8_block;
-  const auto obstacles = [&](const std::string& knobs) {
-    return strategy("columns").obstacles(problem, Knobs::parse("block_tokens=16 stages=2 " + knobs), h200());
+  const auto infeasible_reasons = [&](const std::string& knobs) {
+    return strategy("columns").infeasible_reasons(problem, Knobs::parse("block_tokens=16 stages=2 " + knobs), h200());
   };
-  EXPECT_EQ(obstacles("block_k=64"), nothing);
-  EXPECT_EQ(obstacles("block_k=128"), nothing);
-  expect_one(obstacles("block_k=256"), "tile: 256 of FP8 along K a slot: use 64 or 128");
-  expect_one(obstacles("block_k=32"), "tile: 32 of FP8");
-  expect_one(obstacles("block_k=128 numerics=fast"), "fast: scales of blocks multiply the sums of every 128 along K");
+  EXPECT_EQ(infeasible_reasons("block_k=64"), nothing);
+  EXPECT_EQ(infeasible_reasons("block_k=128"), nothing);
+  expect_one(infeasible_reasons("block_k=256"), "tile: 256 of FP8 along K a slot: use 64 or 128");
+  expect_one(infeasible_reasons("block_k=32"), "tile: 32 of FP8");
+  expect_one(infeasible_reasons("block_k=128 numerics=fast"),
+             "fast: scales of blocks multiply the sums of every 128 along K");
   problem.a = Format::fp8_row;
   problem.b = Format::fp8_tensor;
-  EXPECT_EQ(obstacles("block_k=256 numerics=fast"), nothing);
-  expect_one(obstacles("block_k=192 numerics=fast"), "tile: 192 of FP8 along K a slot: use 64 or a multiple of 128");
-  EXPECT_EQ(strategy("columns").obstacles(problem, Knobs::parse("block_tokens=96 block_k=128 stages=2"), h200()).size(),
+  EXPECT_EQ(infeasible_reasons("block_k=256 numerics=fast"), nothing);
+  expect_one(infeasible_reasons("block_k=192 numerics=fast"),
+             "tile: 192 of FP8 along K a slot: use 64 or a multiple of 128");
+  EXPECT_EQ(strategy("columns")
+                .infeasible_reasons(problem, Knobs::parse("block_tokens=96 block_k=128 stages=2"), h200())
+                .size(),
             1U);  // without a hand-over
   const Knobs wide = Knobs::parse("block_tokens=128 block_k=128 stages=2 loader_registers=40 math_registers=232");
-  expect_one(strategy("columns").obstacles(problem, wide, h200()), "registers: a math thread needs about 296");
-  expect_one(strategy("columns").obstacles(in_16_bits(), Knobs::parse("numerics=fast block_tokens=16"), h200()),
-             "fast: sums of 16-bit operands are long enough");
+  expect_one(strategy("columns").infeasible_reasons(problem, wide, h200()), "registers: a math thread needs about 296");
+  expect_one(
+      strategy("columns").infeasible_reasons(in_16_bits(), Knobs::parse("numerics=fast block_tokens=16"), h200()),
+      "fast: sums of 16-bit operands are long enough");
 }
 
 TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {
   const Knobs small = Knobs::parse("math_warpgroups=1 block_tokens=16 stages=2");
   GroupedProblem problem = in_16_bits();
   problem.experts = 1024;
-  EXPECT_EQ(strategy("columns").obstacles(problem, small, h200()), nothing);
+  EXPECT_EQ(strategy("columns").infeasible_reasons(problem, small, h200()), nothing);
   problem.experts = 1025;
-  expect_one(strategy("columns").obstacles(problem, small, h200()),
+  expect_one(strategy("columns").infeasible_reasons(problem, small, h200()),
              "directory: 1025 experts are over the limit of 1024");
 }
 
@@ -234,7 +243,7 @@ TEST(GroupedStrategies, LaunchWholeClustersForASingleTile) {
         continue;
       }
       problem.experts = problem.rows = problem.n = 1;
-      const DeviceSpec& device = of_a_gpu->not_made_for(problem, h200()) ? b200() : h200();
+      const DeviceSpec& device = of_a_gpu->unsupported_reason(problem, h200()) ? b200() : h200();
       const PlannedCall call = of_a_gpu->plan(problem, knobs, device);
       const auto tensor = [&](Format format, std::initializer_list<std::int64_t> shape) {
         Tensor made = Tensor::contiguous(somewhere, format, shape);
@@ -261,9 +270,9 @@ TEST(GroupedStrategies, TilesAreCountedInThirtyTwoBits) {
   problem.experts = 2;
   problem.n = std::int64_t{128} << 21;
   problem.rows = 8 * 1022 + 1;
-  EXPECT_EQ(strategy("columns").obstacles(problem, small, h200()), nothing);
+  EXPECT_EQ(strategy("columns").infeasible_reasons(problem, small, h200()), nothing);
   problem.rows = 8 * 1022 + 2;  // two groups may have a tile of one row each
-  expect_one(strategy("columns").obstacles(problem, small, h200()),
+  expect_one(strategy("columns").infeasible_reasons(problem, small, h200()),
              "tiles: up to 2147483648 of 8 rows and 128 outputs");
 }
 
@@ -273,31 +282,33 @@ TEST(GroupedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {
   DeviceSpec device = h200();
   constexpr columns::Config config{.math_warpgroups = 2, .block_tokens = 64, .stages = 4};
   device.shared_bytes_per_block = pipeline::grouped_shared_bytes(columns::shape_of(config), 8);
-  EXPECT_EQ(strategy("columns").obstacles(problem, tile, device), nothing);
+  EXPECT_EQ(strategy("columns").infeasible_reasons(problem, tile, device), nothing);
   device.shared_bytes_per_block -= 1;
-  expect_one(strategy("columns").obstacles(problem, tile, device), "shared memory: ");
+  expect_one(strategy("columns").infeasible_reasons(problem, tile, device), "shared memory: ");
 }
 
 // 384 threads have three times 168 registers.
 TEST(GroupedStrategies, HandOverNoMoreRegistersThanThereAre) {
   const std::string tile = "math_warpgroups=2 block_tokens=128 stages=2 math_registers=240 loader_registers=";
-  EXPECT_EQ(strategy("columns").obstacles(in_16_bits(), Knobs::parse(tile + "24"), h200()), nothing);
-  expect_one(strategy("columns").obstacles(in_16_bits(), Knobs::parse(tile + "40"), h200()), "setmaxnreg: ");
+  EXPECT_EQ(strategy("columns").infeasible_reasons(in_16_bits(), Knobs::parse(tile + "24"), h200()), nothing);
+  expect_one(strategy("columns").infeasible_reasons(in_16_bits(), Knobs::parse(tile + "40"), h200()), "setmaxnreg: ");
 }
 
 TEST(GroupedStrategies, SlotsOfThePackedRingDivideWhatWeightsArePaddedTo) {
   const std::string fast = "numerics=fast block_tokens=16 stages=2 overlap=none blocks_per_slot=";
-  EXPECT_EQ(strategy("packed").obstacles(in_nvfp4(), Knobs::parse(fast + "2"), h200()), nothing);
-  expect_one(strategy("packed").obstacles(in_nvfp4(), Knobs::parse(fast + "4"), h200()), "tile: 512 along K a slot");
+  EXPECT_EQ(strategy("packed").infeasible_reasons(in_nvfp4(), Knobs::parse(fast + "2"), h200()), nothing);
+  expect_one(strategy("packed").infeasible_reasons(in_nvfp4(), Knobs::parse(fast + "4"), h200()),
+             "tile: 512 along K a slot");
 }
 
 TEST(GroupedStrategies, TokensOfSixteenBitsInSlotsAreNotFolded) {
   GroupedProblem problem = in_nvfp4();
   problem.layout = RowLayout::slots;
   const Knobs fast = Knobs::parse("numerics=fast block_tokens=16 stages=2 overlap=none blocks_per_slot=2");
-  expect_one(strategy("packed").obstacles(problem, fast, h200()), "fast: tokens of fp16 in slots are not folded");
+  expect_one(strategy("packed").infeasible_reasons(problem, fast, h200()),
+             "fast: tokens of fp16 in slots are not folded");
   problem.a = Format::nvfp4;
-  EXPECT_EQ(strategy("packed").obstacles(problem, fast, h200()), nothing);
+  EXPECT_EQ(strategy("packed").infeasible_reasons(problem, fast, h200()), nothing);
 }
 
 TEST(GroupedStrategies, EveryPackedLayoutHasANameOfItsOwn) {

@@ -205,7 +205,7 @@ TEST(ChoosePackedNvfp4, SharedMemoryAndRegistersFit) {
         if (c.math_registers > 0) {
           EXPECT_LE(c.math_registers * c.math_warpgroups * 128 + c.loader_registers * 128, 65536) << text;
         }
-        EXPECT_EQ(obstacles(c, device_spec("H200")), std::vector<std::string>{}) << text;
+        EXPECT_EQ(infeasible_reasons(c, device_spec("H200")), std::vector<std::string>{}) << text;
       }
     }
   }

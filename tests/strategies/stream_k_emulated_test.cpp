@@ -416,7 +416,7 @@ TEST(StreamKShares, EveryUnitHasOneOwnerAndNoBlockMuchMoreThanAnother) {
 }
 
 /// How many blocks work at each of the items, and how many items a block works at.
-std::pair<u32, u32> most_shared(u32 items, u32 item_units) {
+std::pair<u32, u32> max_shared(u32 items, u32 item_units) {
   const Shares shares({items * item_units, item_units}, 132, true);
   u32 blocks_of_item = 0;
   u32 items_of_block = 0;
@@ -435,13 +435,13 @@ std::pair<u32, u32> most_shared(u32 items, u32 item_units) {
 /// but one item's chunks: one sequence of 4096 keys and eight of 1024, of eight heads. And batches whose items fill
 /// rounds of the blocks.
 TEST(StreamKShares, BlocksEndWhereItemsOfOneSizeDo) {
-  EXPECT_EQ(most_shared(8, 64), (std::pair{16U, 1U}));
-  EXPECT_EQ(most_shared(64, 16), (std::pair{2U, 1U}));
-  EXPECT_EQ(most_shared(256, 16), (std::pair{1U, 2U}));
-  EXPECT_EQ(most_shared(1024, 16), (std::pair{1U, 8U}));
+  EXPECT_EQ(max_shared(8, 64), (std::pair{16U, 1U}));
+  EXPECT_EQ(max_shared(64, 16), (std::pair{2U, 1U}));
+  EXPECT_EQ(max_shared(256, 16), (std::pair{1U, 2U}));
+  EXPECT_EQ(max_shared(1024, 16), (std::pair{1U, 8U}));
   // Whole items would leave half of the blocks idle half of the time; or one of long shares six units more than fair.
-  EXPECT_EQ(most_shared(200, 64), (std::pair{2U, 3U}));
-  EXPECT_EQ(most_shared(2048, 16), (std::pair{2U, 17U}));
+  EXPECT_EQ(max_shared(200, 64), (std::pair{2U, 3U}));
+  EXPECT_EQ(max_shared(2048, 16), (std::pair{2U, 17U}));
 }
 
 /// What is chosen goes by extents: pairs of heads where rows are narrow and chunks enough, half as many keys in a chunk
@@ -476,11 +476,11 @@ TEST(StreamK, PairsOfHeadsTakeBoxesAndAnEvenNumberOfThem) {
   problem.queries = problem.keys = 64;
   problem.pages = 16;
   const DeviceSpec device = device_spec("H200");
-  EXPECT_TRUE(stream_k_strategy().obstacles(problem, {{"heads", "2"}}, device).empty());
-  EXPECT_EQ(stream_k_strategy().obstacles(problem, {{"heads", "2"}, {"boxes", "false"}}, device),
+  EXPECT_TRUE(stream_k_strategy().infeasible_reasons(problem, {{"heads", "2"}}, device).empty());
+  EXPECT_EQ(stream_k_strategy().infeasible_reasons(problem, {{"heads", "2"}, {"boxes", "false"}}, device),
             (std::vector<std::string>{"heads is 2, which takes boxes"}));
   problem.kv_heads = 1;
-  EXPECT_EQ(stream_k_strategy().obstacles(problem, {{"heads", "2"}}, device),
+  EXPECT_EQ(stream_k_strategy().infeasible_reasons(problem, {{"heads", "2"}}, device),
             (std::vector<std::string>{"heads is 2, of which problem.kv_heads, 1, is no multiple"}));
 }
 

@@ -133,8 +133,8 @@ TEST(Tcgen05Compile, Experts) {
   expect_clean({.operation = "grouped_gemm", .header = "pack.hpp"},
                {"pack_experts_kernel<1>", "pack_experts_kernel<2>"});
   expect_clean({.operation = "grouped_gemm", .header = "prepare_rows.hpp"},
-               {"prepare_rows_kernel<thresher::pipeline::Rungs{16, 128, 16}, false>",
-                "prepare_rows_kernel<thresher::pipeline::Rungs{16, 128, 16}, true>"});
+               {"prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, false>",
+                "prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, true>"});
 }
 
 TEST(Tcgen05Compile, PlainExperts) {

@@ -21,9 +21,10 @@ const Strategy<DualGemmProblem>& plain() {
 DualGemmProblem plain_problem(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {
   return {.m = m, .n = n, .k = k, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
 }
-std::vector<std::string> obstacles_of(const std::string& knobs, const DualGemmProblem& problem = plain_problem(256),
-                                      const DeviceSpec& device = card()) {
-  return plain().obstacles(problem, Knobs::parse(knobs), device);
+std::vector<std::string> infeasible_reasons_of(const std::string& knobs,
+                                               const DualGemmProblem& problem = plain_problem(256),
+                                               const DeviceSpec& device = card()) {
+  return plain().infeasible_reasons(problem, Knobs::parse(knobs), device);
 }
 const KernelLaunch& product_of(const PlannedCall& call) { return std::get<KernelLaunch>(call.steps.front()); }
 
@@ -31,29 +32,29 @@ using Sentences = std::vector<std::string>;
 
 // Gate and up of 256 tokens fill tensor memory.
 TEST(Tcgen05PlainStrategy, NeedsNoMoreColumnsThanTensorMemoryHas) {
-  EXPECT_EQ(obstacles_of("block_tokens=256 stages=4"), Sentences{});
-  EXPECT_EQ(obstacles_of("block_tokens=128 stages=5 persistent=true"), Sentences{});
-  EXPECT_EQ(obstacles_of("block_tokens=144 stages=4 persistent=true"),
+  EXPECT_EQ(infeasible_reasons_of("block_tokens=256 stages=4"), Sentences{});
+  EXPECT_EQ(infeasible_reasons_of("block_tokens=128 stages=5 persistent=true"), Sentences{});
+  EXPECT_EQ(infeasible_reasons_of("block_tokens=144 stages=4 persistent=true"),
             Sentences{"tensor memory: 576 columns (288 for the sums of a tile, twice) are over the limit of 512"});
 }
 
 TEST(Tcgen05PlainStrategy, NeedsNoMoreSharedMemoryThanABlockMayHave) {
-  const Sentences found = obstacles_of("block_tokens=256 stages=5");
+  const Sentences found = infeasible_reasons_of("block_tokens=256 stages=5");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NE(found.front().find("(5 stages of 49152) are over the limit of 232448 (227 KiB)"), std::string::npos);
 }
 
 TEST(Tcgen05PlainStrategy, SplitsKWhereBothPartsHaveSomethingToDo) {
-  EXPECT_EQ(obstacles_of("split_k=2"), Sentences{});
-  EXPECT_EQ(obstacles_of("split_k=2 block_tokens=256 stages=4"), Sentences{});
-  EXPECT_EQ(obstacles_of("split_k=2", plain_problem(256, 4096, 64)),
+  EXPECT_EQ(infeasible_reasons_of("split_k=2"), Sentences{});
+  EXPECT_EQ(infeasible_reasons_of("split_k=2 block_tokens=256 stages=4"), Sentences{});
+  EXPECT_EQ(infeasible_reasons_of("split_k=2", plain_problem(256, 4096, 64)),
             Sentences{"split-K: k = 64 is 1 slot of 64, too few for 2 parts"});
-  EXPECT_EQ(obstacles_of("split_k=2", plain_problem(256, 4096, 72)), Sentences{});
-  EXPECT_EQ(obstacles_of("split_k=2 persistent=true"),
+  EXPECT_EQ(infeasible_reasons_of("split_k=2", plain_problem(256, 4096, 72)), Sentences{});
+  EXPECT_EQ(infeasible_reasons_of("split_k=2 persistent=true"),
             Sentences{"split-K: a persistent block takes whole tiles, not one of 2 parts"});
   DeviceSpec small = card();
   small.resident_clusters = {1, 0, 0};
-  EXPECT_EQ(obstacles_of("split_k=2", plain_problem(256), small),
+  EXPECT_EQ(infeasible_reasons_of("split_k=2", plain_problem(256), small),
             Sentences{"cluster: 4 blocks with a multiprocessor each have no room on 148 multiprocessors"});
 }
 
@@ -132,12 +133,12 @@ DualGemmProblem fp8_problem(Format a, Format b, std::int64_t k = 7168) {
 TEST(Tcgen05PlainStrategy, TakesFp8WithScalesOfMatricesOrRowsInEveryPair) {
   for (const Format a : {Format::fp8_tensor, Format::fp8_row}) {
     for (const Format b : {Format::fp8_tensor, Format::fp8_row}) {
-      EXPECT_EQ(obstacles_of("", fp8_problem(a, b)), Sentences{}) << name(a) << " " << name(b);
+      EXPECT_EQ(infeasible_reasons_of("", fp8_problem(a, b)), Sentences{}) << name(a) << " " << name(b);
       EXPECT_FALSE(plain().candidates(fp8_problem(a, b), {}, card()).empty());
     }
   }
   const auto refused = [](Format a, Format b, const std::string& of, const std::string& device) {
-    EXPECT_EQ(obstacles_of("", fp8_problem(a, b), device_spec(device)),
+    EXPECT_EQ(infeasible_reasons_of("", fp8_problem(a, b), device_spec(device)),
               Sentences{"strategy tcgen05_plain needs fp16 with fp16, bf16 with bf16, or fp8_tensor or fp8_row with "
                         "either, and a Blackwell GPU, not " +
                         of + " on " + device});
@@ -157,7 +158,7 @@ TEST(Tcgen05PlainStrategy, CompetesForFp8Alone) {
 
 // A slot has 128 of FP8 along K, in as many bytes as 64 of 16 bits.
 TEST(Tcgen05PlainStrategy, AnFp8ProductTakesHalfTheSlotsAndSaysSo) {
-  EXPECT_EQ(obstacles_of("split_k=2", fp8_problem(Format::fp8_row, Format::fp8_row, 128)),
+  EXPECT_EQ(infeasible_reasons_of("split_k=2", fp8_problem(Format::fp8_row, Format::fp8_row, 128)),
             Sentences{"split-K: k = 128 is 1 slot of 128, too few for 2 parts"});
   const auto kernel = [](const DualGemmProblem& problem) {
     return std::get<TensorKernel>(plain().work(problem, {}, card()).parts.front());

@@ -25,9 +25,9 @@ DualGemmProblem problem_of(std::int64_t m, std::int64_t n = 4096, std::int64_t k
   return {.m = m, .n = n, .k = k, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
 }
 
-std::vector<std::string> obstacles(const std::string& knobs, const DualGemmProblem& problem = problem_of(256),
-                                   const DeviceSpec& device = b200()) {
-  return strategy().obstacles(problem, Knobs::parse(knobs), device);
+std::vector<std::string> infeasible_reasons(const std::string& knobs, const DualGemmProblem& problem = problem_of(256),
+                                            const DeviceSpec& device = b200()) {
+  return strategy().infeasible_reasons(problem, Knobs::parse(knobs), device);
 }
 
 /// Addresses that are never followed.
@@ -68,15 +68,15 @@ const machine::TensorMapDescription& map_at(const Bound& bound, std::size_t offs
 const KernelLaunch& step(const PlannedCall& call, std::size_t i) { return std::get<KernelLaunch>(call.steps.at(i)); }
 
 TEST(Tcgen05Strategy, TakesNvfp4OnBothSidesOnBlackwellAlone) {
-  EXPECT_EQ(obstacles(""), std::vector<std::string>{});
-  EXPECT_EQ(obstacles("", problem_of(256), device_spec("GB300")), std::vector<std::string>{});
+  EXPECT_EQ(infeasible_reasons(""), std::vector<std::string>{});
+  EXPECT_EQ(infeasible_reasons("", problem_of(256), device_spec("GB300")), std::vector<std::string>{});
   EXPECT_EQ(
-      obstacles("", problem_of(256), device_spec("H200")),
+      infeasible_reasons("", problem_of(256), device_spec("H200")),
       std::vector<std::string>{
           "strategy tcgen05 needs nvfp4 tokens, nvfp4 weights and a Blackwell GPU, not nvfp4 with nvfp4 on H200"});
   DualGemmProblem wide = problem_of(256);
   wide.a = Format::bf16;
-  EXPECT_EQ(obstacles("", wide),
+  EXPECT_EQ(infeasible_reasons("", wide),
             std::vector<std::string>{
                 "strategy tcgen05 needs nvfp4 tokens, nvfp4 weights and a Blackwell GPU, not bf16 with nvfp4 on B200"});
   EXPECT_TRUE(strategy().candidates(wide, {}, b200()).empty());
@@ -85,43 +85,43 @@ TEST(Tcgen05Strategy, TakesNvfp4OnBothSidesOnBlackwellAlone) {
 
 // 256 tokens leave 256 columns, of which each slot's scales take 48.
 TEST(Tcgen05Strategy, NeedsNoMoreColumnsThanTensorMemoryHas) {
-  EXPECT_EQ(obstacles("block_tokens=256 stages=5"), std::vector<std::string>{});
-  const auto found = obstacles("block_tokens=256 stages=6");
+  EXPECT_EQ(infeasible_reasons("block_tokens=256 stages=5"), std::vector<std::string>{});
+  const auto found = infeasible_reasons("block_tokens=256 stages=6");
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0],
             "tensor memory: 544 columns (256 for sums and 48 for the scales of each of 6 stages) are over the limit of "
             "512");
   EXPECT_NE(found[1].find("shared memory: "), std::string::npos) << found[1];
-  EXPECT_EQ(obstacles("block_tokens=256 stages=1 persistent=true").front(),
+  EXPECT_EQ(infeasible_reasons("block_tokens=256 stages=1 persistent=true").front(),
             "tensor memory: 560 columns (512 for sums and 48 for the scales of each of 1 stages) are over the limit of "
             "512");
 }
 
 TEST(Tcgen05Strategy, NeedsNoMoreSharedMemoryThanABlockMayHave) {
-  EXPECT_EQ(obstacles("block_tokens=128 stages=8"), std::vector<std::string>{});
-  const auto found = obstacles("block_tokens=128 stages=9");
+  EXPECT_EQ(infeasible_reasons("block_tokens=128 stages=8"), std::vector<std::string>{});
+  const auto found = infeasible_reasons("block_tokens=128 stages=9");
   EXPECT_NE(found.back().find("(9 stages of 28672) are over the limit of 232448 (227 KiB)"), std::string::npos)
       << found.back();
 }
 
 TEST(Tcgen05Strategy, SplitsKWhereBothPartsHaveSomethingToDo) {
-  EXPECT_EQ(obstacles("split_k=2"), std::vector<std::string>{});
-  EXPECT_EQ(obstacles("split_k=2", problem_of(256, 4096, 256)),
+  EXPECT_EQ(infeasible_reasons("split_k=2"), std::vector<std::string>{});
+  EXPECT_EQ(infeasible_reasons("split_k=2", problem_of(256, 4096, 256)),
             std::vector<std::string>{"split-K: k = 256 is 1 slot of 256, too few for 2 parts"});
-  EXPECT_EQ(obstacles("split_k=2", problem_of(256, 4096, 272)), std::vector<std::string>{});
-  EXPECT_EQ(obstacles("split_k=2 persistent=true"),
+  EXPECT_EQ(infeasible_reasons("split_k=2", problem_of(256, 4096, 272)), std::vector<std::string>{});
+  EXPECT_EQ(infeasible_reasons("split_k=2 persistent=true"),
             std::vector<std::string>{"split-K: a persistent block takes whole tiles, not one of 2 parts"});
   // Sums of the other part land in shared memory, and are added a few columns at a time.
-  EXPECT_EQ(obstacles("split_k=2 block_tokens=256 stages=5"), std::vector<std::string>{});
-  EXPECT_EQ(obstacles("split_k=2 block_tokens=256 stages=1"), std::vector<std::string>{});
+  EXPECT_EQ(infeasible_reasons("split_k=2 block_tokens=256 stages=5"), std::vector<std::string>{});
+  EXPECT_EQ(infeasible_reasons("split_k=2 block_tokens=256 stages=1"), std::vector<std::string>{});
 }
 
 TEST(Tcgen05Strategy, NeedsRoomForAClusterWithAMultiprocessorEach) {
   DeviceSpec small = b200();
   small.resident_clusters = {1, 0, 0};
-  EXPECT_EQ(obstacles("", problem_of(256), small), std::vector<std::string>{});
+  EXPECT_EQ(infeasible_reasons("", problem_of(256), small), std::vector<std::string>{});
   EXPECT_EQ(
-      obstacles("split_k=2", problem_of(256), small),
+      infeasible_reasons("split_k=2", problem_of(256), small),
       std::vector<std::string>{"cluster: 4 blocks with a multiprocessor each have no room on 148 multiprocessors"});
 }
 
@@ -273,8 +273,8 @@ TEST(Tcgen05Strategy, KnobsSpellWhatTheCodeDependsOn) {
   const std::string code = knob_table().spelling(config);
   EXPECT_NE(code.find(".persistent = true"), std::string::npos) << code;
   EXPECT_EQ(code.find("dependent_launch"), std::string::npos) << code;
-  EXPECT_THROW((void)strategy().obstacles(problem_of(256), Knobs::parse("block_tokens=24"), b200()), Error);
-  EXPECT_THROW((void)strategy().obstacles(problem_of(256), Knobs::parse("blocks=4"), b200()), Error);
+  EXPECT_THROW((void)strategy().infeasible_reasons(problem_of(256), Knobs::parse("block_tokens=24"), b200()), Error);
+  EXPECT_THROW((void)strategy().infeasible_reasons(problem_of(256), Knobs::parse("blocks=4"), b200()), Error);
 }
 
 TEST(Tcgen05Strategy, IsLookedIntoAsItsSkeletonSays) {

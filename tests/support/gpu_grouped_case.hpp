@@ -147,7 +147,7 @@ template <class Act>
 void for_every_choice(const GroupedProblem& problem, const Act& act) {
   const DeviceSpec here = device();
   for (const GroupedStrategy* const strategy : strategies::grouped_gemm::strategies_of(DeviceKind::cuda)) {
-    if (!strategy->not_made_for(problem, here)) {
+    if (!strategy->unsupported_reason(problem, here)) {
       std::vector<Knobs> all = strategy->candidates(problem, {}, here);
       if (bits(problem.b) < 16) {
         const std::vector<Knobs> fast = strategy->candidates(problem, {{"numerics", "fast"}}, here);

@@ -15,18 +15,18 @@ class Toy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
   [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::by_name; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
-  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
-                                                        const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+                                                              const DeviceSpec&) const override {
     return problem.out == Format::fp32 ? std::nullopt : std::optional<std::string>("strategy toy writes fp32");
   }
-  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs&,
-                                                   const DeviceSpec& device) const override {
-    const auto sentence = not_made_for(problem, device);
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs&,
+                                                            const DeviceSpec& device) const override {
+    const auto sentence = unsupported_reason(problem, device);
     return sentence ? std::vector{*sentence} : std::vector<std::string>{};
   }
   [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs&,
                                               const DeviceSpec& device) const override {
-    return not_made_for(problem, device) ? std::vector<Knobs>{} : std::vector<Knobs>(1);
+    return unsupported_reason(problem, device) ? std::vector<Knobs>{} : std::vector<Knobs>(1);
   }
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs&, const DeviceSpec&) const override {
     PlannedCall call;

@@ -61,29 +61,29 @@ class Toy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::by_name; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
-                                                        const DeviceSpec& device) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+                                                              const DeviceSpec& device) const override {
     const bool is_bf16 = problem.a == Format::bf16 && problem.b == Format::bf16 && problem.out == Format::bf16;
     if (!is_bf16 || problem.activation.kind != ActivationKind::silu || device.matrix_unit != MatrixUnit::wgmma) {
       return "strategy toy takes bf16 and silu on a Hopper GPU";
     }
     return std::nullopt;
   }
-  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const override {
     (void)knob_table().with({}, knobs, name());
-    const auto sentence = not_made_for(problem, device);
+    const auto sentence = unsupported_reason(problem, device);
     return sentence ? std::vector{*sentence} : std::vector<std::string>{};
   }
   [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
     const Knobs all = knob_table().knobs(knob_table().with({}, knobs, name()));
-    return not_made_for(problem, device) ? std::vector<Knobs>{} : std::vector{all};
+    return unsupported_reason(problem, device) ? std::vector<Knobs>{} : std::vector{all};
   }
 
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
-    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     const Config config = knob_table().with({}, knobs, name());
     PlannedCall call;
     call.strategy = name();

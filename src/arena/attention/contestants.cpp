@@ -120,8 +120,8 @@ std::unique_ptr<Runner> AttentionOperation::prepare(const Problem& problem, cons
 }
 
 /// The planner has no words for every kernel of attention.
-Outlook AttentionOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                    const planner::Calibration& calibration) const {
+PlannerResult AttentionOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
+                                          const planner::Calibration& calibration) const {
   try {
     const strategies::PlannedCall call =
         ops::planned_call(problem.as<AttentionTask>().problem, attention_options(spec), device);
@@ -130,7 +130,7 @@ Outlook AttentionOperation::outlook(const Problem& problem, const ContestantSpec
     if (error.code() == ErrorCode::invalid_argument) {
       throw;  // a strategy, a knob or a value that there is not
     }
-    return {.obstacles = {error.what()}, .is_unknown = true};
+    return {.infeasible_reasons = {error.what()}, .is_unknown = true};
   }
 }
 

@@ -161,9 +161,10 @@ class AttentionKernel final : public EmulatedKernel {
     task.problem.q_format = problem_.q_format;
     task.problem.softcap = problem_.softcap;
     task.problem.scale.reset();
-    if (const auto obstacles = strategy_.obstacles(task.problem, knobs_, device_); !obstacles.empty()) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} cannot be emulated on {}: {}", title(), label(wanted), fmt::join(obstacles, "; ")));
+    if (const auto infeasible_reasons = strategy_.infeasible_reasons(task.problem, knobs_, device_);
+        !infeasible_reasons.empty()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} cannot be emulated on {}: {}", title(), label(wanted),
+                                                           fmt::join(infeasible_reasons, "; ")));
     }
     return task;
   }
@@ -181,7 +182,7 @@ class AttentionKernel final : public EmulatedKernel {
 /// cannot run that, for the small problems of these knobs.
 std::shared_ptr<const EmulatedKernel> kernel_of(const AttentionStrategy& strategy, AttentionProblem problem,
                                                 const Knobs& knobs, const DeviceSpec& device) {
-  if (!strategy.obstacles(problem, knobs, device).empty()) {
+  if (!strategy.infeasible_reasons(problem, knobs, device).empty()) {
     const AttentionProblem small = strategy.edges(problem, knobs, device).front();
     const bool is_its_kind = (small.page_size > 0) == (problem.page_size > 0) && small.kv_format == problem.kv_format &&
                              small.q_format == problem.q_format &&
@@ -214,7 +215,7 @@ class AttentionEmulation final : public EmulatedOperation {
           ops::attention_call(wanted, {.strategy = is_named ? request.strategy : "", .knobs = knobs}, device);
       strategy = find(call.strategy);
     }
-    if (const std::optional<std::string> reason = strategy->not_made_for(wanted, device)) {
+    if (const std::optional<std::string> reason = strategy->unsupported_reason(wanted, device)) {
       return {nullptr, *reason};
     }
     return {kernel_of(*strategy, wanted, knobs, device), ""};

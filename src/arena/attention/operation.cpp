@@ -13,7 +13,7 @@ namespace thresher::arena {
 namespace {
 
 /// Sequences are not made shorter than this.
-constexpr std::int64_t least_rows = 64;
+constexpr std::int64_t min_rows = 64;
 
 }  // namespace
 
@@ -138,7 +138,7 @@ std::optional<Problem> AttentionOperation::smaller(const Problem& problem) const
   auto half = problem.as<AttentionTask>();
   AttentionProblem& p = half.problem;
   if (p.page_size > 0) {
-    if (*std::max_element(half.key_lengths.begin(), half.key_lengths.end()) < 2 * least_rows) {
+    if (*std::max_element(half.key_lengths.begin(), half.key_lengths.end()) < 2 * min_rows) {
       return std::nullopt;
     }
     half.lengths = SequenceLengths::listed;
@@ -150,7 +150,7 @@ std::optional<Problem> AttentionOperation::smaller(const Problem& problem) const
     return problem_of(completed(std::move(half)));
   }
   std::int64_t& longest = p.queries > p.keys ? p.queries : p.keys;
-  std::int64_t& greatest = longest >= 2 * least_rows ? longest : p.batch;
+  std::int64_t& greatest = longest >= 2 * min_rows ? longest : p.batch;
   if (p.variable_length || greatest < 2) {
     return std::nullopt;
   }

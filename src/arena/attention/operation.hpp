@@ -45,8 +45,8 @@ class AttentionOperation final : public Operation {
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
                                                 const Device& device, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override;
-  [[nodiscard]] Outlook outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                const planner::Calibration& calibration) const override;
+  [[nodiscard]] PlannerResult outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
+                                      const planner::Calibration& calibration) const override;
   [[nodiscard]] std::vector<CalibrationCase> calibration_cases() const override;
   [[nodiscard]] bool is_timed_warm() const override { return true; }
 };

@@ -130,7 +130,7 @@ void judge_shared(Judgement& judgement, const AuditReport& report, const AuditEx
 /// What holds of every kernel that uses tensor memory, whatever was expected of it.
 void judge_any_tensor_code(Judgement& judgement, const TensorReport& tensor) {
   constexpr int threads_of_a_warp = 32;
-  constexpr int most_traps = 3;  // of the compiler's allocator: one where it allocates, two where it gives back
+  constexpr int max_traps = 3;  // of the compiler's allocator: one where it allocates, two where it gives back
   const int repeated = std::accumulate(tensor.repeated.begin(), tensor.repeated.end(), 0,
                                        [](int sum, const auto& each) { return sum + each.second; });
   judgement.expect(repeated == 0, "one thread issues each tcgen05 instruction",
@@ -141,11 +141,11 @@ void judge_any_tensor_code(Judgement& judgement, const TensorReport& tensor) {
                    fmt::format("all tcgen05 instructions are of {}", tensor.of_pairs > 0 ? "a pair" : "one block"),
                    fmt::format("{} tcgen05 instructions are of a pair (.2CTA) and {} of one block: all or none allowed",
                                tensor.of_pairs, tensor.of_blocks));
-  judgement.expect(tensor.trap_calls <= most_traps && tensor.traps <= most_traps,
+  judgement.expect(tensor.trap_calls <= max_traps && tensor.traps <= max_traps,
                    fmt::format("{} traps, the allocator's", tensor.traps),
                    fmt::format("{} traps and {} calls of them, {} allowed (the allocator's): as when access checks "
                                "are left on",
-                               tensor.traps, tensor.trap_calls, most_traps));
+                               tensor.traps, tensor.trap_calls, max_traps));
   judgement.expect(
       tensor.other_calls == 0, "no subroutine is called",
       fmt::format("{} calls of subroutines that are not the allocator's traps, 0 allowed", tensor.other_calls));

@@ -79,7 +79,7 @@ class FirstLook {
   [[nodiscard]] std::uint32_t line() const { return line_; }
 
  private:
-  static constexpr int most_key_parts = 32;
+  static constexpr int max_key_parts = 32;
 
   void look() {
     const char character = text_[at_];
@@ -129,8 +129,8 @@ class FirstLook {
   }
 
   void count_part() {
-    if (++parts_ > most_key_parts) {
-      obstacle_ = fmt::format("this key has more than {} parts", most_key_parts);
+    if (++parts_ > max_key_parts) {
+      obstacle_ = fmt::format("this key has more than {} parts", max_key_parts);
     }
   }
 

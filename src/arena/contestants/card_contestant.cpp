@@ -20,8 +20,8 @@ class CardContestant final : public Contestant {
   [[nodiscard]] Numerics numerics() const override { return operation_.numerics(spec()); }
 
   [[nodiscard]] std::string format_obstacle(const Problem& problem) const override {
-    const Outlook outlook = this->outlook(problem);
-    return outlook.is_for_other_formats ? outlook.obstacles.front() : "";
+    const PlannerResult outlook = this->outlook(problem);
+    return outlook.is_for_other_formats ? outlook.infeasible_reasons.front() : "";
   }
 
   [[nodiscard]] std::string cannot_run() const override {
@@ -31,10 +31,10 @@ class CardContestant final : public Contestant {
 
   /// Whether the card's memory holds it is not known.
   [[nodiscard]] Answer feasible(const Problem& problem, Memory&) const override {
-    const Outlook outlook = this->outlook(problem);
-    return outlook.obstacles.empty() || outlook.is_unknown
+    const PlannerResult outlook = this->outlook(problem);
+    return outlook.infeasible_reasons.empty() || outlook.is_unknown
                ? Answer{true, fmt::format("{} has no obstacle on {}", arena::label(problem), card_.name)}
-               : Answer{false, fmt::format("{}", fmt::join(outlook.obstacles, "; "))};
+               : Answer{false, fmt::format("{}", fmt::join(outlook.infeasible_reasons, "; "))};
   }
 
   [[nodiscard]] Answer compile(const Problem& problem) const override {
@@ -71,7 +71,9 @@ class CardContestant final : public Contestant {
   }
 
  private:
-  [[nodiscard]] Outlook outlook(const Problem& problem) const { return operation_.outlook(problem, spec(), card_, {}); }
+  [[nodiscard]] PlannerResult outlook(const Problem& problem) const {
+    return operation_.outlook(problem, spec(), card_, {});
+  }
 
   const Operation& operation_;
   const DeviceSpec& card_;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t tile_side = 64;
 /// Of rounding to e4m3 twice, in the norm of many values.
-constexpr double requantising_error = 0.05;
+constexpr double output_quantization_error = 0.05;
 
 /// What multiplies an element of an output in FP8, and was found for it; 1 elsewhere.
 double found_scale(const Tensor& c, std::int64_t row, std::int64_t column) {
@@ -99,7 +99,7 @@ std::string OutputComparison::fault_of_elements(const Tensor& c, const Tensor& t
 /// What folding costs is the same everywhere; it is held against thrice that.
 std::string OutputComparison::fault_of_tiles(const Tensor& c, const Tensor& trusted, std::int64_t row,
                                              std::int64_t last_row) const {
-  const double limit = 3 * folding_error + 1e-2 + (format_traits(out).is_requantised() ? requantising_error : 0);
+  const double limit = 3 * folding_error + 1e-2 + (format_traits(out).is_requantised() ? output_quantization_error : 0);
   for (std::int64_t column = 0; column < c.shape[1]; column += tile_side) {
     std::vector<double> values;
     std::vector<double> wanted;

@@ -124,13 +124,13 @@ std::unique_ptr<Runner> DualGemmOperation::prepare(const Problem& problem, const
   return std::make_unique<DualGemmRunner>(device, dual_gemm(problem), plan_options(spec), memory, sets);
 }
 
-Outlook DualGemmOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                   const planner::Calibration& calibration) const {
+PlannerResult DualGemmOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
+                                         const planner::Calibration& calibration) const {
   try {
     if (std::string obstacle =
             ops::dual_gemm_format_obstacle(DeviceKind::cuda, device, dual_gemm(problem), plan_options(spec));
         !obstacle.empty()) {
-      return {.obstacles = {std::move(obstacle)}, .is_for_other_formats = true};
+      return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
     }
     const strategies::PlannedCall call = ops::planned_call(dual_gemm(problem), plan_options(spec), device);
     return {.work = call.work, .prediction = ops::forecast(call, device, calibration)};
@@ -138,7 +138,7 @@ Outlook DualGemmOperation::outlook(const Problem& problem, const ContestantSpec&
     if (error.code() == ErrorCode::invalid_argument) {
       throw;  // a strategy, a knob or a value that there is not
     }
-    return {.obstacles = {error.what()}};
+    return {.infeasible_reasons = {error.what()}};
   }
 }
 

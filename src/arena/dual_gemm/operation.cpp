@@ -12,7 +12,7 @@ namespace thresher::arena {
 namespace {
 
 /// Problems are not made smaller than this along any side.
-constexpr std::int64_t least_extent = 64;
+constexpr std::int64_t min_extent = 64;
 /// What every format's rows and scales divide into.
 constexpr std::int64_t extent_step = 32;
 
@@ -70,7 +70,7 @@ Cost DualGemmOperation::cost(const Problem& problem) const {
 std::vector<HostTensor> DualGemmOperation::activations(const Problem& problem, Distribution distribution,
                                                        std::uint64_t seed) const {
   DualGemmTask narrow = problem.as<DualGemmTask>();
-  narrow.problem.n = std::min<std::int64_t>(narrow.problem.n, least_extent);
+  narrow.problem.n = std::min<std::int64_t>(narrow.problem.n, min_extent);
   std::vector<HostTensor> tensors = dual_gemm_inputs(narrow, distribution, seed);
   std::erase_if(tensors, [](const HostTensor& tensor) { return tensor.is_weight; });
   return tensors;
@@ -88,7 +88,7 @@ std::optional<Problem> DualGemmOperation::smaller(const Problem& problem) const 
   DualGemmTask half = problem.as<DualGemmTask>();
   DualGemmProblem& gemm = half.problem;
   std::int64_t& greatest = std::max({std::ref(gemm.n), std::ref(gemm.k), std::ref(gemm.m)}, std::less<std::int64_t>());
-  if (greatest < 2 * least_extent) {
+  if (greatest < 2 * min_extent) {
     return std::nullopt;
   }
   greatest = greatest / 2 / extent_step * extent_step;

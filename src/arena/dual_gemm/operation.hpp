@@ -46,8 +46,8 @@ class DualGemmOperation final : public Operation {
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
                                                 const Device& device, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override;
-  [[nodiscard]] Outlook outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                const planner::Calibration& calibration) const override;
+  [[nodiscard]] PlannerResult outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
+                                      const planner::Calibration& calibration) const override;
   [[nodiscard]] std::vector<CalibrationCase> calibration_cases() const override;
   [[nodiscard]] const TunedChoices* tuned_choices() const override;
   [[nodiscard]] PreparedVariant prepare_variant(const Problem& problem, const PlanRequest& request,

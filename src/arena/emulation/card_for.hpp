@@ -12,7 +12,7 @@ namespace thresher::arena {
 template <class Problem>
 [[nodiscard]] const DeviceSpec* card_for(const strategies::Strategy<Problem>& strategy, const Problem& problem,
                                          const DeviceSpec* wanted) {
-  const auto suits = [&](const DeviceSpec& card) { return !strategy.not_made_for(problem, card); };
+  const auto suits = [&](const DeviceSpec& card) { return !strategy.unsupported_reason(problem, card); };
   if (wanted != nullptr) {
     return suits(*wanted) ? wanted : nullptr;
   }

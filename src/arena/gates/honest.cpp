@@ -19,7 +19,7 @@ constexpr double untimed_cpu_operations = 5e7;
 constexpr double untimed_gpu_operations = 4e9;
 
 /// Every experiment prepares its contestant anew, which may pack the weights of each group.
-constexpr std::size_t most_groups = 48;
+constexpr std::size_t max_groups = 48;
 
 /// As timed calls of the problem are made. Three sets at least, for experiments that need so many.
 SamplePattern pattern_of(Match& match, const Problem& problem, Rig& rig) {
@@ -29,7 +29,7 @@ SamplePattern pattern_of(Match& match, const Problem& problem, Rig& rig) {
       problem.operation().inputs(problem, match.suite.distributions.front(), secret_seed());
   pattern.plan = plan_calls(problem, inputs, {&match.baseline.rig(match.rig), &rig}, pattern.calls, false);
   CallPlan& plan = pattern.plan;
-  plan.groups = std::clamp<std::size_t>(plan.groups, 3, most_groups);
+  plan.groups = std::clamp<std::size_t>(plan.groups, 3, max_groups);
   plan.cold = (std::min(plan.cold, std::max(pattern.calls, plan.groups)) + plan.groups - 1) / plan.groups * plan.groups;
   pattern.rest_s = match.timing.rest_s;
   return pattern;

@@ -86,8 +86,8 @@ GateResult judge_gate(const Gate& gate, Match& match) {
     result.outcome = over.is_contestants() ? Outcome::failed : Outcome::not_judged;
     result.sentence = over.what();
   }
-  std::string changed = match.environment.put_right();
-  if (std::string on_device = needs_a_run ? match.rig.put_right() : ""; changed.empty()) {
+  std::string changed = match.environment.restore();
+  if (std::string on_device = needs_a_run ? match.rig.restore() : ""; changed.empty()) {
     changed = std::move(on_device);
   }
   if (!changed.empty() && result.outcome != Outcome::failed && !match.is_baseline()) {
@@ -143,7 +143,7 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   entry.started = utc_now();
   std::string why_skipped;
   if (entry.sentence = format_obstacle(match.suite, match.contestant); !entry.sentence.empty()) {
-    match.verdict = Verdict::not_made_for;
+    match.verdict = Verdict::unsupported_reason;
     why_skipped = name(match.verdict);
   }
   for (const auto& gate : gates) {

@@ -292,7 +292,7 @@ class ProblemTimer {
 };
 
 /// The least time by the machine's ceilings: of its data sheet, or of the day. Warm calls need not read memory.
-double least_us(const Cost& cost, double operations_per_s, double bytes_per_s, TimingMode mode) {
+double min_us(const Cost& cost, double operations_per_s, double bytes_per_s, TimingMode mode) {
   const double matrix_us = operations_per_s > 0 ? cost.operations / operations_per_s * 1e6 : 0;
   const double memory_us = bytes_per_s > 0 && is_cold(mode) ? cost.compulsory_bytes / bytes_per_s * 1e6 : 0;
   return std::max(matrix_us, memory_us);
@@ -320,8 +320,7 @@ Measurement measurement_of(const Match& match, const Problem& problem, const Tim
   measurement.comparison =
       match.is_baseline() ? "baseline" : name(compare(measurement.speedup, measurement.self, mode.rounds()));
   const auto least = [&](double operations_per_s) {
-    return least_us(cost, ceilings.rate(operations_per_s, match.contestant.numerics()), ceilings.bytes_per_s,
-                    mode.mode);
+    return min_us(cost, ceilings.rate(operations_per_s, match.contestant.numerics()), ceilings.bytes_per_s, mode.mode);
   };
   measurement.floor_us = least(ceilings.peak_operations_per_s);
   measurement.sustained_us = least(ceilings.sustained_operations_per_s);

@@ -64,11 +64,11 @@ VerifiedCalls::VerifiedCalls(const Problem& problem, Distribution distribution, 
   plan_ = plan_calls(problem, groups_.front(), rigs_of(contestant, baseline, own), calls, warm);
   fresh_.add_groups(groups_, plan_.groups);
   calls_.resize(plan_.called() + plan_.trusted);
-  home_.had.resize(calls_.size());
-  home_.rig = &baseline.rig(own);
-  home_.sets = make_call_sets(home_.rig->memory(), problem, plan_, groups_);
-  home_.inspector = inspector_of(baseline, own);
-  home_.runner = baseline.prepare(problem, home_.rig->memory(), home_.sets);
+  baseline_.had.resize(calls_.size());
+  baseline_.rig = &baseline.rig(own);
+  baseline_.sets = make_call_sets(baseline_.rig->memory(), problem, plan_, groups_);
+  baseline_.inspector = inspector_of(baseline, own);
+  baseline_.runner = baseline.prepare(problem, baseline_.rig->memory(), baseline_.sets);
   if (contestant != nullptr) {
     call_contestant_back(*contestant, own);
   }
@@ -91,13 +91,14 @@ std::unique_ptr<Inspector> VerifiedCalls::inspector_of(const Contestant& maker, 
                                                         derive_seed(secret_seed_, "gauge"));
 }
 
-void VerifiedCalls::let_contestant_go() { away_.reset(); }
+void VerifiedCalls::let_contestant_go() { contestant_.reset(); }
 
 void VerifiedCalls::call_contestant_back(const Contestant& contestant, Rig& own) {
-  Lane& there = away_.emplace();
+  Lane& there = contestant_.emplace();
   there.had.resize(calls_.size());
   there.rig = &contestant.rig(own);
-  there.sets = there.rig == home_.rig ? home_.sets : make_call_sets(there.rig->memory(), problem_, plan_, groups_);
+  there.sets =
+      there.rig == baseline_.rig ? baseline_.sets : make_call_sets(there.rig->memory(), problem_, plan_, groups_);
   // The sets of a trusted computation are none of the contestant's.
   there.sets.erase(there.sets.begin() + static_cast<std::ptrdiff_t>(plan_.called()), there.sets.end());
   there.inspector = inspector_of(contestant, own);
@@ -200,7 +201,7 @@ void VerifiedCalls::make(Role role, const Batch& batch) {
   }
 }
 
-void VerifiedCalls::hand_over(Role role, const Batch& batch) {
+void VerifiedCalls::reallocation(Role role, const Batch& batch) {
   if (is_on_gpu(*lane(role).rig)) {
     put_in_place(lane(role), batch);
   }
@@ -260,21 +261,21 @@ std::string VerifiedCalls::look_at_whole(Lane& there, std::size_t set) {
   const std::size_t group = plan_.group_of(set);
   const std::size_t trusted = plan_.called() + group;
   for (const HostTensor& activation : calls_[set].activations) {
-    home_.sets[trusted].replace(activation);
+    baseline_.sets[trusted].replace(activation);
   }
-  home_.sets[trusted].poison_outputs(calls_[set].poison);
-  home_.runner->run(home_.rig->stream(), trusted);
-  home_.rig->wait();
+  baseline_.sets[trusted].poison_outputs(calls_[set].poison);
+  baseline_.runner->run(baseline_.rig->stream(), trusted);
+  baseline_.rig->wait();
   Random random(next_seed());
-  Look look = home_.inspector->choose(random);
-  read(home_.sets[trusted], look);
-  if (const std::string fault = home_.inspector->fault_in(look, inputs_of(calls_[set], group), calls_[set].poison);
+  Look look = baseline_.inspector->choose(random);
+  read(baseline_.sets[trusted], look);
+  if (const std::string fault = baseline_.inspector->fault_in(look, inputs_of(calls_[set], group), calls_[set].poison);
       !fault.empty()) {
     baseline_is_wrong_ = true;
     return "the baseline that outputs are compared with is wrong itself: " + fault;
   }
   ++verification_.whole;
-  return there.inspector->fault_against(download(there.sets[set], shapes_), download(home_.sets[trusted], shapes_));
+  return there.inspector->fault_against(download(there.sets[set], shapes_), download(baseline_.sets[trusted], shapes_));
 }
 
 std::string VerifiedCalls::changed_input(Lane& there, std::size_t set, bool with_weights) {
@@ -312,8 +313,8 @@ std::string VerifiedCalls::change_of(Role role, std::size_t set) { return change
 std::string VerifiedCalls::inspect(Role role, const Batch& batch, bool closely) {
   Lane& there = lane(role);
   there.rig->wait();
-  std::string left_changed = environment_.put_right();
-  if (std::string on_device = own_.put_right(); left_changed.empty()) {
+  std::string left_changed = environment_.restore();
+  if (std::string on_device = own_.restore(); left_changed.empty()) {
     left_changed = std::move(on_device);
   }
   if (!left_changed.empty()) {
@@ -415,7 +416,7 @@ std::size_t estimated_calls(const Problem& problem, Distribution distribution, c
       const double call_us = clocked.clock.measure(clocked.runner, batch).us_per_call;
       us = call < 2 ? call_us : std::min(us, call_us);  // the first may compile, or fault pages in
       few.wait(role);
-      (void)environment.put_right();  // whoever changes it does so again where it is looked for
+      (void)environment.restore();  // whoever changes it does so again where it is looked for
     }
     fastest_us = fastest_us == 0 ? us : std::min(fastest_us, us);
     shortest_us = std::max(shortest_us, clocked.clock.shortest_batch_us());

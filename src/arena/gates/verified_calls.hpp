@@ -57,7 +57,7 @@ class VerifiedCalls final : public Attendant {
   /// On the CPU all is handed over at once: caches stay as a call left them, and a process is not given inputs before
   /// their call.
   void make(Role role, const Batch& batch) override;
-  void hand_over(Role role, const Batch& batch) override;
+  void reallocation(Role role, const Batch& batch) override;
   [[nodiscard]] std::string inspect(Role role, const Batch& batch, bool closely) override;
   /// One in eight of the contestant's samples is for something else than its time, unless told otherwise.
   [[nodiscard]] SampleKind kind() const override { return kind_; }
@@ -65,7 +65,7 @@ class VerifiedCalls final : public Attendant {
   /// What is looked at when all samples are taken: all guard zones and all weights.
   [[nodiscard]] std::string last_look();
   /// Whether what one of the two writes may be the other's.
-  [[nodiscard]] bool share_a_rig() const { return away_ && away_->rig == home_.rig; }
+  [[nodiscard]] bool share_a_rig() const { return contestant_ && contestant_->rig == baseline_.rig; }
   /// From now on the baseline is alone.
   void let_contestant_go();
   /// Whether what was found last is the baseline's, with which outputs are compared.
@@ -88,9 +88,9 @@ class VerifiedCalls final : public Attendant {
   [[nodiscard]] const CallPlan& plan() const noexcept { return plan_; }
   /// Since it was asked last.
   [[nodiscard]] Verification take_verification() { return std::exchange(verification_, {}); }
-  [[nodiscard]] Clocked baseline() { return {*home_.runner, home_.rig->clock()}; }
+  [[nodiscard]] Clocked baseline() { return {*baseline_.runner, baseline_.rig->clock()}; }
   [[nodiscard]] std::optional<Clocked> contestant() {
-    return away_ ? std::optional(Clocked{*away_->runner, away_->rig->clock()}) : std::nullopt;
+    return contestant_ ? std::optional(Clocked{*contestant_->runner, contestant_->rig->clock()}) : std::nullopt;
   }
 
  private:
@@ -115,9 +115,11 @@ class VerifiedCalls final : public Attendant {
   };
 
   /// Else the contestant's are the baseline's, and whoever looks at these has looked at all.
-  [[nodiscard]] bool has_sets_of_its_own() const { return away_ && away_->rig != home_.rig; }
-  Lane& lane(Role role) { return role == Role::contestant && away_ ? *away_ : home_; }
-  [[nodiscard]] const Lane& lane(Role role) const { return role == Role::contestant && away_ ? *away_ : home_; }
+  [[nodiscard]] bool has_sets_of_its_own() const { return contestant_ && contestant_->rig != baseline_.rig; }
+  Lane& lane(Role role) { return role == Role::contestant && contestant_ ? *contestant_ : baseline_; }
+  [[nodiscard]] const Lane& lane(Role role) const {
+    return role == Role::contestant && contestant_ ? *contestant_ : baseline_;
+  }
   std::uint64_t next_seed();
   std::unique_ptr<Inspector> inspector_of(const Contestant& maker, Rig& own) const;
   SampleKind draw_kind(Role role, const Batch& batch);
@@ -145,8 +147,8 @@ class VerifiedCalls final : public Attendant {
   FreshInputs fresh_;
   CallPlan plan_;
   std::vector<std::vector<HostTensor>> groups_;  ///< inputs of each group; only the weights are read
-  Lane home_;
-  std::optional<Lane> away_;
+  Lane baseline_;
+  std::optional<Lane> contestant_;
   std::vector<Call> calls_;  ///< of each set, for the role that was prepared last
   SampleKind kind_ = SampleKind::counted;
   std::uint64_t samples_of_a_look_back_ = 8;

@@ -150,18 +150,18 @@ std::unique_ptr<Runner> GroupedOperation::prepare(const Problem& problem, const 
   return std::make_unique<GroupedRunner>(device, problem.as<GroupedTask>(), plan_options(spec), memory, sets);
 }
 
-Outlook GroupedOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                  const planner::Calibration& calibration) const {
+PlannerResult GroupedOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
+                                        const planner::Calibration& calibration) const {
   try {
     if (std::string obstacle =
             ops::grouped_format_obstacle(DeviceKind::cuda, device, grouped(problem), plan_options(spec));
         !obstacle.empty()) {
-      return {.obstacles = {std::move(obstacle)}, .is_for_other_formats = true};
+      return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
     }
     const strategies::PlannedCall call = ops::planned_call(grouped(problem), plan_options(spec), device);
     return {.work = call.work, .prediction = ops::forecast(call, device, calibration)};
   } catch (const Error& error) {
-    return {.obstacles = {error.what()}};
+    return {.infeasible_reasons = {error.what()}};
   }
 }
 

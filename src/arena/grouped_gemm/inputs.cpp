@@ -132,7 +132,7 @@ HostTensor given_scales(const GroupedTask& task) {
   const bool has_slots = task.problem.layout == RowLayout::slots;
   std::vector<float> scales;
   for (std::int64_t slot = 0; slot < (has_slots ? task.problem.experts : 1); ++slot) {
-    scales.push_back(slot % 2 == 0 ? least_given_scale : 2 * least_given_scale);
+    scales.push_back(slot % 2 == 0 ? min_given_scale : 2 * min_given_scale);
   }
   HostTensor tensor = floats("c_scale", scales);
   tensor.is_index = true;

@@ -37,7 +37,7 @@ using FindTensor = std::function<Tensor(std::string_view name)>;
 /// C of the problem from the tensors c, c_scales and c_scale, whatever of them there is.
 [[nodiscard]] Tensor grouped_output(const GroupedProblem& problem, const FindTensor& find);
 /// The least that an output in fp8_tensor is given.
-inline constexpr float least_given_scale = 0.03125F;
+inline constexpr float min_given_scale = 0.03125F;
 /// What a problem's outputs may be made in.
 inline constexpr std::array grouped_output_formats{Format::fp32,       Format::fp16,    Format::bf16,
                                                    Format::fp8_tensor, Format::fp8_row, Format::fp8_block};

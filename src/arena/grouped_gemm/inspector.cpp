@@ -53,7 +53,7 @@ class GroupedInspector final : public Inspector {
       Random random(seed);
       gauge(judged_call(task, all), random);
       if (task.problem.out == Format::fp8_tensor) {
-        comparison_.widest /= least_given_scale;
+        comparison_.widest /= min_given_scale;
       }
     }
   }

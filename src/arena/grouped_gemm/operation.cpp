@@ -10,7 +10,7 @@ namespace thresher::arena {
 namespace {
 
 /// Problems are not made smaller than this along any side.
-constexpr std::int64_t least_extent = 64;
+constexpr std::int64_t min_extent = 64;
 /// What every format's rows and scales divide into.
 constexpr std::int64_t extent_step = 32;
 
@@ -140,14 +140,14 @@ std::optional<Problem> GroupedOperation::smaller(const Problem& problem) const {
   const std::int64_t n_step = std::max<std::int64_t>(extent_step, format_traits(half.problem.out).n_multiple);
   const bool halves_n = half.problem.n >= half.problem.k && half.problem.n >= 2 * n_step;
   std::int64_t& greatest = halves_n ? half.problem.n : half.problem.k;
-  const std::int64_t most_rows = *std::max_element(half.counts.begin(), half.counts.end());
-  if (most_rows >= 2 * least_extent && most_rows >= greatest) {
+  const std::int64_t max_rows = *std::max_element(half.counts.begin(), half.counts.end());
+  if (max_rows >= 2 * min_extent && max_rows >= greatest) {
     half.routed.reset();
     for (std::int64_t& count : half.counts) {
       count = (count + 1) / 2;
     }
     half.problem.rows = half.problem.layout == RowLayout::slots ? (half.problem.rows + 1) / 2 : 0;
-  } else if (greatest >= 2 * least_extent) {
+  } else if (greatest >= 2 * min_extent) {
     const std::int64_t step = halves_n ? n_step : extent_step;
     greatest = greatest / 2 / step * step;
   } else if (half.counts.size() >= 4) {

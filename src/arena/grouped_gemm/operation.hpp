@@ -62,8 +62,8 @@ class GroupedOperation final : public Operation {
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
                                                 const Device& device, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override;
-  [[nodiscard]] Outlook outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                const planner::Calibration& calibration) const override;
+  [[nodiscard]] PlannerResult outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
+                                      const planner::Calibration& calibration) const override;
 
  private:
   [[nodiscard]] bool is_dual() const noexcept { return kind_ == GroupedKind::dual; }

@@ -12,7 +12,7 @@ namespace {
 
 /// What chance falls upon, as running sums.
 std::vector<double> running_weights(const RoutedTokens& routed, Random& random) {
-  std::vector<double> weights(static_cast<std::size_t>(routed.of_experts), 1.0);
+  std::vector<double> weights(static_cast<std::size_t>(routed.total_experts), 1.0);
   if (routed.routing == Routing::zipf) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       weights[i] = 1.0 / static_cast<double>(i + 1);
@@ -69,7 +69,7 @@ std::string_view name(Routing routing) noexcept {
 
 std::vector<std::int32_t> routed_ids(const RoutedTokens& routed) {
   Random random(derive_seed(0, fmt::format("{} tokens choose {} of {} experts, {}", routed.tokens, routed.top_k,
-                                           routed.of_experts, name(routed.routing))));
+                                           routed.total_experts, name(routed.routing))));
   Choices choices(routed, random);
   std::vector<std::int32_t> ids;
   ids.reserve(static_cast<std::size_t>(routed.tokens * routed.top_k));

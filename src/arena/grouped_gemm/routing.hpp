@@ -22,8 +22,8 @@ inline constexpr std::array all_routings{Routing::uniform, Routing::zipf, Routin
 
 struct RoutedTokens {
   std::int64_t tokens = 0;
-  std::int64_t top_k = 1;       ///< different experts that each token chooses
-  std::int64_t of_experts = 0;  ///< there are
+  std::int64_t top_k = 1;          ///< different experts that each token chooses
+  std::int64_t total_experts = 0;  ///< there are
   Routing routing = Routing::uniform;
   bool operator==(const RoutedTokens&) const = default;
 };

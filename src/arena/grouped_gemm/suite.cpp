@@ -32,13 +32,13 @@ struct Counts {
 std::vector<Counts> counts_of(const ProblemTable& tables, const std::vector<Problem>& problems) {
   if (tables.has("counts")) {
     std::vector<std::int64_t> counts = tables.extents("counts", 0);
-    if (std::ssize(counts) > most_experts) {
+    if (std::ssize(counts) > max_experts) {
       tables.holder("counts").fail("counts",
-                                   fmt::format("has {} experts, expected at most {}", counts.size(), most_experts));
+                                   fmt::format("has {} experts, expected at most {}", counts.size(), max_experts));
     }
     return {{std::move(counts), std::nullopt}};
   }
-  const auto [experts, of_experts, top_k, routings] = router_of(tables);
+  const auto [experts, total_experts, top_k, routings] = router_of(tables);
   if (experts == 0) {
     tables.problem.fail("experts", "is missing: say counts, or experts with tokens, top_k and routing");
   }
@@ -47,12 +47,11 @@ std::vector<Counts> counts_of(const ProblemTable& tables, const std::vector<Prob
   for (const Routing routing : routings) {
     for (const std::int64_t tokens : tables.extents("tokens", 1)) {
       drawn += tokens * top_k;
-      if (drawn > most_drawn_rows) {
+      if (drawn > max_drawn_rows) {
         tables.holder("tokens").fail(
-            "tokens",
-            fmt::format("makes a suite of more than the {} rows whose experts may be drawn", most_drawn_rows));
+            "tokens", fmt::format("makes a suite of more than the {} rows whose experts may be drawn", max_drawn_rows));
       }
-      const RoutedTokens routed{tokens, top_k, of_experts, routing};
+      const RoutedTokens routed{tokens, top_k, total_experts, routing};
       all.push_back({routed_counts(routed, experts), routed});
     }
   }

@@ -25,14 +25,14 @@ inline const std::array<Named<BiasFormat>, 4> biases{Named<BiasFormat>{"none", s
                                                      {name(Format::bf16), Format::bf16}};
 
 /// More would not be a card's; offsets are int32 besides.
-inline constexpr std::int64_t most_rows = std::int64_t{1} << 24;
+inline constexpr std::int64_t max_rows = std::int64_t{1} << 24;
 /// What a suite may ask to be drawn: a few lines would keep the reader for hours.
-inline constexpr std::int64_t most_experts = 4096;
-inline constexpr std::int64_t most_choices = 64;
-inline constexpr std::int64_t most_drawn_rows = std::int64_t{1} << 20;
+inline constexpr std::int64_t max_experts = 4096;
+inline constexpr std::int64_t max_choices = 64;
+inline constexpr std::int64_t max_drawn_rows = std::int64_t{1} << 20;
 
 inline std::int64_t integer_or(const ProblemTable& tables, const std::string& key, std::int64_t least,
-                               std::int64_t fallback, std::int64_t most = most_rows) {
+                               std::int64_t fallback, std::int64_t most = max_rows) {
   if (!tables.has(key)) {
     return fallback;
   }
@@ -44,21 +44,21 @@ inline std::int64_t integer_or(const ProblemTable& tables, const std::string& ke
   return value;
 }
 
-/// `experts`, `of_experts`, `top_k` and `routing`, without tokens.
+/// `experts`, `total_experts`, `top_k` and `routing`, without tokens.
 struct Router {
   std::int64_t experts = 0;  ///< 0: the key is missing
-  std::int64_t of_experts = 0;
+  std::int64_t total_experts = 0;
   std::int64_t top_k = 1;
   std::vector<Routing> routings{};
 };
 inline Router router_of(const ProblemTable& tables) {
   Router router;
-  router.experts = integer_or(tables, "experts", 1, 0, most_experts);
-  router.of_experts = integer_or(tables, "of_experts", router.experts, router.experts, most_experts);
-  router.top_k = integer_or(tables, "top_k", 1, 1, most_choices);
-  if (router.experts > 0 && router.top_k > router.of_experts) {
+  router.experts = integer_or(tables, "experts", 1, 0, max_experts);
+  router.total_experts = integer_or(tables, "of_experts", router.experts, router.experts, max_experts);
+  router.top_k = integer_or(tables, "top_k", 1, 1, max_choices);
+  if (router.experts > 0 && router.top_k > router.total_experts) {
     tables.holder("top_k").fail("top_k",
-                                fmt::format("is {}, but there are {} experts", router.top_k, router.of_experts));
+                                fmt::format("is {}, but there are {} experts", router.top_k, router.total_experts));
   }
   router.routings = choices<Routing>(tables, "routing", named(all_routings), Routing::uniform);
   return router;

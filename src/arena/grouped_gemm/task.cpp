@@ -85,7 +85,7 @@ std::string label_of(const GroupedTask& task) {
     // Its one expert owns every row.
   } else if (task.routed) {
     text += fmt::format(" {} rows ({}x{} of {} {})", task.owned_rows(), task.routed->tokens, task.routed->top_k,
-                        task.routed->of_experts, name(task.routed->routing));
+                        task.routed->total_experts, name(task.routed->routing));
   } else {
     text += fmt::format(" rows({})", listed(task.counts));
   }

@@ -239,7 +239,7 @@ Inputs with(Inputs inputs, const Inputs& others) {
 }
 
 /// How many of an output's elements have the value that most of them have.
-std::int64_t most_alike(const HostTensor& output) {
+std::int64_t max_alike(const HostTensor& output) {
   const auto elements = static_cast<std::size_t>(output.elements());
   const std::size_t bytes = elements == 0 ? 0 : output.values.size() / elements;
   std::map<std::string_view, std::int64_t> counts;
@@ -258,7 +258,7 @@ std::string why_elements_may_not_matter(const Bench& bench, const Inputs& inputs
   constexpr std::int64_t least = 4;
   constexpr std::int64_t share = 8;
   const std::int64_t elements = outputs.front().elements();
-  if (const std::int64_t alike = most_alike(outputs.front()); alike >= least && alike * share > elements) {
+  if (const std::int64_t alike = max_alike(outputs.front()); alike >= least && alike * share > elements) {
     return fmt::format("{} of {} elements of the right outputs have one value", alike, elements);
   }
   Inputs others =
@@ -508,14 +508,15 @@ Answer any_workspace_will_do(const Bench& bench) {
 
 }  // namespace
 
-Ground* Bench::ground(Distribution distribution) const {
+SharedBuffers* Bench::ground(Distribution distribution) const {
   if (grounds == nullptr) {
     return nullptr;
   }
   if (grounds->ground == nullptr || grounds->distribution != distribution) {
     grounds->ground.reset();
-    grounds->ground = std::make_unique<Ground>(problem, rig, grounds->pattern, distribution, draw(0, distribution),
-                                               derive_seed(options.secret_seed, name(distribution)));
+    grounds->ground =
+        std::make_unique<SharedBuffers>(problem, rig, grounds->pattern, distribution, draw(0, distribution),
+                                        derive_seed(options.secret_seed, name(distribution)));
     grounds->distribution = distribution;
   }
   return grounds->ground.get();

@@ -21,8 +21,8 @@ std::vector<std::vector<HostTensor>> inputs_of_groups(Inputs inputs, std::size_t
 
 }  // namespace
 
-Ground::Ground(const Problem& problem, Rig& rig, SamplePattern pattern, Distribution distribution, Inputs inputs,
-               std::uint64_t seed)
+SharedBuffers::SharedBuffers(const Problem& problem, Rig& rig, SamplePattern pattern, Distribution distribution,
+                             Inputs inputs, std::uint64_t seed)
     : pattern_(std::move(pattern)),
       fresh_(problem, distribution, derive_seed(seed, "ground")),
       random_(derive_seed(seed, "places")) {
@@ -31,7 +31,7 @@ Ground::Ground(const Problem& problem, Rig& rig, SamplePattern pattern, Distribu
       make_call_sets(rig.memory(), problem, pattern_.plan, inputs_of_groups(std::move(inputs), pattern_.plan.groups));
 }
 
-void Ground::refresh(const std::vector<std::size_t>& sets) {
+void SharedBuffers::refresh(const std::vector<std::size_t>& sets) {
   std::vector<std::uint64_t> seeds(sets.size());
   std::generate(seeds.begin(), seeds.end(), [&] { return random_.next(); });
   const std::vector<Inputs> fresh = fresh_.activations_of_each(seeds);

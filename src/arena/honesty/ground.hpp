@@ -17,13 +17,13 @@ namespace thresher::arena::honesty {
 
 using Inputs = std::vector<HostTensor>;
 
-class Ground {
+class SharedBuffers {
  public:
   /// `inputs` are some of the distribution that experiments on it have: each distribution has tensors of its own kind.
-  Ground(const Problem& problem, Rig& rig, SamplePattern pattern, Distribution distribution, Inputs inputs,
-         std::uint64_t seed);
-  Ground(const Ground&) = delete;
-  Ground& operator=(const Ground&) = delete;
+  SharedBuffers(const Problem& problem, Rig& rig, SamplePattern pattern, Distribution distribution, Inputs inputs,
+                std::uint64_t seed);
+  SharedBuffers(const SharedBuffers&) = delete;
+  SharedBuffers& operator=(const SharedBuffers&) = delete;
 
   [[nodiscard]] const SamplePattern& pattern() const { return pattern_; }
   [[nodiscard]] std::vector<DeviceSet>& sets() { return sets_; }

@@ -146,11 +146,11 @@ std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant&
 }
 
 GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
-  constexpr int most_problems_asked = 3;
+  constexpr int max_problems_asked = 3;
   GateResult gate{GateKind::honest, Outcome::not_judged, "no problem of the suite is feasible and has work to do"};
   Candidates candidates = candidates_of(suite, contestant, rig, options);
   Random random(derive_seed(options.secret_seed, "problem"));
-  for (int asked = 0; asked < most_problems_asked && !candidates.problems.empty(); ++asked) {
+  for (int asked = 0; asked < max_problems_asked && !candidates.problems.empty(); ++asked) {
     const Problem problem = within(candidates.take(random), options.max_operations);
     Probed probed = probe(problem, contestant, rig, options);
     gate.sentence = sentence_of(probed, label(problem));

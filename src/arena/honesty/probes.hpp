@@ -11,7 +11,7 @@ namespace thresher::arena::honesty {
 struct Grounds {
   SamplePattern pattern;
   Distribution distribution = Distribution::full_range;
-  std::unique_ptr<Ground> ground{};
+  std::unique_ptr<SharedBuffers> ground{};
 };
 
 struct Bench {
@@ -23,7 +23,7 @@ struct Bench {
   std::map<Distribution, Inputs>* drawn = nullptr;  ///< from which `draw` takes weights; null: from nowhere
 
   /// Null: there is none.
-  [[nodiscard]] Ground* ground(Distribution distribution = Distribution::full_range) const;
+  [[nodiscard]] SharedBuffers* ground(Distribution distribution = Distribution::full_range) const;
   /// Over inputs of the distribution.
   [[nodiscard]] Session session(std::vector<Inputs> inputs, Distribution distribution = Distribution::full_range,
                                 Places places = Places::apart, Memory* memory = nullptr) const {

@@ -10,7 +10,7 @@
 namespace thresher::arena::honesty {
 
 Session::Session(const Problem& problem, const Contestant& contestant, Rig& rig, std::vector<Inputs> inputs,
-                 Ground* ground, Places places, Memory* memory)
+                 SharedBuffers* ground, Places places, Memory* memory)
     : problem_(problem),
       contestant_(contestant),
       rig_(rig),
@@ -32,7 +32,7 @@ Session::Session(const Problem& problem, const Contestant& contestant, Rig& rig,
   runner_ = contestant.prepare(problem_, memory_, sets_);
 }
 
-void Session::lie_on(Ground& ground, Places places) {
+void Session::lie_on(SharedBuffers& ground, Places places) {
   sets_ = ground.sets();
   const std::size_t count = ground.count();
   const std::size_t start = places == Places::apart ? ground.random().below(count) : 0;

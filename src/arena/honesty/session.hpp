@@ -26,8 +26,8 @@ class Session {
  public:
   /// Prepares `contestant` over one set for each element of `inputs`: on a ground, over all of its sets, where what has
   /// the weights of a set before is given those. `ground` null: sets of its own. `memory` null: the rig's.
-  Session(const Problem& problem, const Contestant& contestant, Rig& rig, std::vector<Inputs> inputs, Ground* ground,
-          Places places = Places::apart, Memory* memory = nullptr);
+  Session(const Problem& problem, const Contestant& contestant, Rig& rig, std::vector<Inputs> inputs,
+          SharedBuffers* ground, Places places = Places::apart, Memory* memory = nullptr);
 
   [[nodiscard]] const Inputs& inputs(std::size_t set) const { return inputs_[set]; }
   [[nodiscard]] std::size_t num_sets() const { return inputs_.size(); }
@@ -54,7 +54,7 @@ class Session {
   [[nodiscard]] std::vector<std::string> guard_damage() const;
 
  private:
-  void lie_on(Ground& ground, Places places);
+  void lie_on(SharedBuffers& ground, Places places);
   [[nodiscard]] Batch batch_around(std::size_t place);
 
   const Problem& problem_;
@@ -63,7 +63,7 @@ class Session {
   Memory& memory_;
   Outputs shapes_;
   std::vector<Inputs> inputs_;
-  Ground* ground_;
+  SharedBuffers* ground_;
   std::vector<DeviceSet> sets_;
   std::vector<std::size_t> places_;  ///< of each element of inputs_ among the sets
   std::unique_ptr<Runner> runner_;

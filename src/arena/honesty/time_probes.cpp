@@ -27,14 +27,14 @@ constexpr double floor_of_seen_inputs = 1.1;
 /// nothing.
 constexpr double floor_of_easy_data = 2;
 constexpr std::size_t max_sets = 16;
-constexpr std::size_t most_host_bytes = std::size_t{1} << 30;
+constexpr std::size_t max_host_bytes = std::size_t{1} << 30;
 /// A ratio needs no batch as long as a time does: a batch of a twentieth of the shortest that the clock trusts.
 constexpr double share_per_batch = 0.05;
 /// The clock may be off from the host's own watch by launch and waiting, not by half.
 constexpr double clock_limit = 0.5;
 
 /// Turns that are taken again at most, because a sample waited for processors that others used.
-constexpr int most_repeated_turns = 2 * turns;
+constexpr int max_repeated_turns = 2 * turns;
 constexpr const char* busy = "this machine is busy: too many samples waited for processors that others used";
 
 /// One turn: what the suspicious sample saves, and what one of two equal samples seems to save.
@@ -74,7 +74,7 @@ Suspicion suspicious_ratio(double floor, TakeTurn take_turn) {
         if (all.size() == first_turns && median(all) <= floor) {
           return {};
         }
-      } while (taken.waited && ++repeated <= most_repeated_turns);
+      } while (taken.waited && ++repeated <= max_repeated_turns);
       if (taken.waited) {
         return {.is_busy = true};
       }
@@ -120,7 +120,7 @@ std::vector<Inputs> draws(const Bench& bench, std::size_t count) {
 Sample take_sample(const Bench& bench, Session& session, std::size_t calls) {
   bench.rig.flush_caches();
   const Reading reading = session.measure(calls);
-  return {reading.us_per_call, reading.waited_share.value_or(0) > most_waited_share};
+  return {reading.us_per_call, reading.waited_share.value_or(0) > max_waited_share};
 }
 
 double us_per_call(const Bench& bench, Session& session, std::size_t calls) {
@@ -133,8 +133,8 @@ double ratio_of(const Sample& greater, const Sample& smaller) { return greater.u
 /// Calls that a batch needs to be trusted, each on a set of its own; 0 when that would be too many. On a ground as many
 /// as a sample's, as far as their inputs are to be had on the host, and one set is left over.
 std::size_t sets_for_a_batch(const Bench& bench) {
-  if (const Ground* const ground = bench.ground()) {
-    const std::size_t affordable = most_host_bytes / std::max<std::size_t>(bytes_of(bench.draw(1)), 1);
+  if (const SharedBuffers* const ground = bench.ground()) {
+    const std::size_t affordable = max_host_bytes / std::max<std::size_t>(bytes_of(bench.draw(1)), 1);
     return std::min({ground->pattern().calls, ground->count() - 1, std::max<std::size_t>(affordable, 1)});
   }
   Session session = bench.session({bench.draw(1)});

@@ -14,7 +14,7 @@ namespace thresher::arena {
 }
 
 /// As ops::layer_format_obstacle.
-[[nodiscard]] inline std::string format_obstacle_of(const LayerTask& task, const MoeOptions& options, DeviceKind kind,
+[[nodiscard]] inline std::string unsupported_format(const LayerTask& task, const MoeOptions& options, DeviceKind kind,
                                                     const DeviceSpec& device) {
   return task.is_dense ? ops::layer_format_obstacle(kind, device, gated_mlp_of(task), gated_mlp_options(options))
                        : ops::layer_format_obstacle(kind, device, task.problem, options);

@@ -20,7 +20,7 @@ bool is_one_of(std::int64_t so_many, Random& random) {
 /// As the router makes them before seeds have a say, the same on every machine.
 ChosenExperts routed(const LayerTask& task) {
   const MoeProblem& p = task.problem;
-  ChosenExperts ids = routed_ids({p.tokens, p.top_k, task.of_experts, task.routing});
+  ChosenExperts ids = routed_ids({p.tokens, p.top_k, task.total_experts, task.routing});
   Random random(derive_seed(0, fmt::format("skipped {} repeated {}", task.skipped, task.repeated)));
   for (std::size_t choice = 0; choice < ids.size(); ++choice) {
     const bool is_second = choice % static_cast<std::size_t>(p.top_k) == 1;

@@ -41,7 +41,7 @@ Problem LayerOperation::example() const {
   }
   LayerTask task;
   task.problem = {.experts = 4, .tokens = 21, .top_k = 3, .hidden_size = 136, .intermediate_size = 72};
-  task.of_experts = task.problem.experts;
+  task.total_experts = task.problem.experts;
   task.skipped = 7;
   task.repeated = 5;
   return problem_of(std::move(task));
@@ -67,11 +67,11 @@ std::vector<ProblemOption> LayerOperation::options() const {
       extent("--intermediate-size", "rows of gate and of up", &MoeProblem::intermediate_size)};
   if (!is_dense_) {
     all.push_back(extent("--experts", "experts of the layer", [](LayerTask& task, std::int64_t value) {
-      task.problem.experts = task.of_experts = value;
+      task.problem.experts = task.total_experts = value;
       task.problem.top_k = std::min(task.problem.top_k, value);
     }));
     all.push_back(extent("--of-experts", "experts that there are, of which the others are somewhere else",
-                         [](LayerTask& task, std::int64_t value) { task.of_experts = value; }));
+                         [](LayerTask& task, std::int64_t value) { task.total_experts = value; }));
     all.push_back(extent("--top-k", "choices of a token, at most as many as experts", &MoeProblem::top_k));
   }
   return all;

@@ -112,7 +112,8 @@ void check_product(const char* product, strategies::Strategies<Problem> all, con
     if (options.strategy.empty()) {
       (void)planner::choose<Problem>(all, problem, ops::request_of(options), device);
     } else {
-      (void)ops::named_strategy(all, options.strategy).obstacles(problem, ops::request_of(options).knobs, device);
+      (void)ops::named_strategy(all, options.strategy)
+          .infeasible_reasons(problem, ops::request_of(options).knobs, device);
     }
   });
 }
@@ -155,7 +156,7 @@ void LayerOperation::check(const ContestantSpec& spec, const Device& device) con
 
 std::string LayerOperation::format_obstacle(const Problem& problem, const ContestantSpec& spec,
                                             const Device& device) const {
-  return format_obstacle_of(problem.as<LayerTask>(), layer_options(spec), device.kind(), ops::spec_of(device));
+  return unsupported_format(problem.as<LayerTask>(), layer_options(spec), device.kind(), ops::spec_of(device));
 }
 
 std::string LayerOperation::obstacle(const Problem& problem, const ContestantSpec& spec, const Device& device) const {
@@ -189,17 +190,17 @@ std::unique_ptr<Runner> LayerOperation::prepare(const Problem& problem, const Co
   return std::make_unique<LayerRunner>(device, problem.as<LayerTask>(), layer_options(spec), memory, sets);
 }
 
-Outlook LayerOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                const planner::Calibration& calibration) const {
+PlannerResult LayerOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
+                                      const planner::Calibration& calibration) const {
   const auto& task = problem.as<LayerTask>();
   const MoeOptions options = layer_options(spec);
   try {
     check_products(task, options, DeviceKind::cuda, device);
-    if (std::string obstacle = format_obstacle_of(task, options, DeviceKind::cuda, device); !obstacle.empty()) {
-      return {.obstacles = {std::move(obstacle)}, .is_for_other_formats = true};
+    if (std::string obstacle = unsupported_format(task, options, DeviceKind::cuda, device); !obstacle.empty()) {
+      return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
     }
     const ops::LayerCalls calls = calls_of(task, options, device);
-    Outlook outlook{.prediction = ops::forecast(calls, device, calibration)};
+    PlannerResult outlook{.prediction = ops::forecast(calls, device, calibration)};
     for (const strategies::PlannedCall* const call : calls.in_order()) {
       outlook.work.parts.insert(outlook.work.parts.end(), call->work.parts.begin(), call->work.parts.end());
     }
@@ -208,7 +209,7 @@ Outlook LayerOperation::outlook(const Problem& problem, const ContestantSpec& sp
     if (error.code() == ErrorCode::invalid_argument) {
       throw;  // a strategy, a knob or a value that there is not
     }
-    return {.obstacles = {error.what()}};
+    return {.infeasible_reasons = {error.what()}};
   }
 }
 

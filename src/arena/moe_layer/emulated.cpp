@@ -21,7 +21,7 @@ namespace {
 using strategies::PlannedCall;
 using GroupedSample = strategies::Sample<GroupedProblem>;
 
-constexpr std::int64_t most_emulated_choices = 1 << 16;
+constexpr std::int64_t max_emulated_choices = 1 << 16;
 
 bool only_launches(const PlannedCall& call) {
   return std::all_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
@@ -39,7 +39,7 @@ LayerTask shaped(const LayerTask& of, const LayerTask& shape) {
   p.hidden_size = shape.problem.hidden_size;
   p.intermediate_size = shape.problem.intermediate_size;
   task.routing = shape.routing;
-  task.of_experts = shape.of_experts;
+  task.total_experts = shape.total_experts;
   task.skipped = shape.skipped;
   task.repeated = shape.repeated;
   return completed(std::move(task));
@@ -98,7 +98,7 @@ class LayerKernel final : public EmulatedKernel {
         name(p.intermediate), name(p.down), name(p.out), name(p.activation.kind), p.tokens, p.hidden_size,
         p.intermediate_size);
     if (!task.is_dense) {
-      text += fmt::format(" --experts {} --of-experts {} --top-k {}", p.experts, task.of_experts, p.top_k);
+      text += fmt::format(" --experts {} --of-experts {} --top-k {}", p.experts, task.total_experts, p.top_k);
     }
     return text;
   }
@@ -120,7 +120,7 @@ class LayerKernel final : public EmulatedKernel {
     if (!task_.is_dense) {
       shape.problem.tokens = 2055;
       shape.problem.top_k = 2;
-      shape.of_experts = 512;
+      shape.total_experts = 512;
       all.push_back(problem_of(shaped(task_, shape)));
     }
     return all;
@@ -146,10 +146,10 @@ class LayerKernel final : public EmulatedKernel {
     if (const std::string obstacle = choices_obstacle(task); !obstacle.empty()) {
       throw Error(ErrorCode::invalid_argument, fmt::format("{} cannot be emulated: {}", label_of(task), obstacle));
     }
-    if (task.choices() > most_emulated_choices) {
+    if (task.choices() > max_emulated_choices) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{} cannot be emulated: it has {} choices, expected at most {}", label_of(task),
-                              task.choices(), most_emulated_choices));
+                              task.choices(), max_emulated_choices));
     }
     return task;
   }
@@ -184,7 +184,7 @@ std::optional<DownSample> down_behind(Format intermediate, const std::string& st
     for (const GroupedSample& sample : of->samples()) {
       const GroupedProblem& p = sample.problem;
       const bool fits = !p.activation && !p.row_weights && p.layout == RowLayout::packed && p.a == intermediate &&
-                        format_traits(p.out).is_unscaled_output() && !of->not_made_for(p, card);
+                        format_traits(p.out).is_unscaled_output() && !of->unsupported_reason(p, card);
       if (fits && (!found || (found->strategy != strategy && of->name() == strategy))) {
         found = DownSample{std::string(of->name()), sample};
       }
@@ -297,9 +297,9 @@ class LayerEmulation final : public EmulatedOperation {
 }  // namespace
 
 const EmulatedOperation* LayerOperation::emulated() const {
-  static const LayerEmulation of_experts(false);
+  static const LayerEmulation total_experts(false);
   static const LayerEmulation dense(true);
-  return is_dense_ ? &dense : &of_experts;
+  return is_dense_ ? &dense : &total_experts;
 }
 
 }  // namespace thresher::arena

@@ -23,7 +23,7 @@ using reference::Verdict;
 constexpr double sampled_products = 8e9;
 constexpr std::int64_t columns_of_a_tile = 8;
 /// Every tile is seen so often where that does not cost too much.
-constexpr int most_rounds = 4;
+constexpr int max_rounds = 4;
 constexpr double as_made_without_weights = 0.02;  ///< of the norm
 
 InputsOfCall pointers(const std::vector<HostTensor>& inputs) {
@@ -51,7 +51,7 @@ std::vector<std::int64_t> tokens_of_every_tile(const MoeCall& call, std::uint64_
   random.shuffle(order);
   std::set<std::int64_t> chosen{0, p.tokens - 1};
   double products = 0;
-  for (int round = 0; round < most_rounds && products <= sampled_products; ++round) {
+  for (int round = 0; round < max_rounds && products <= sampled_products; ++round) {
     std::set<std::pair<std::int32_t, std::int64_t>> seen;
     for (const std::int64_t token : order) {
       bool is_new = false;

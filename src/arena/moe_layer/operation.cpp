@@ -10,7 +10,7 @@ namespace thresher::arena {
 namespace {
 
 /// Problems are not made smaller than this along any side.
-constexpr std::int64_t least_extent = 64;
+constexpr std::int64_t min_extent = 64;
 /// What every format's rows and scales divide into.
 constexpr std::int64_t extent_step = 32;
 
@@ -135,7 +135,7 @@ std::optional<Problem> LayerOperation::neighbour(const Problem& problem) const {
   near.problem.intermediate_size += intermediate_step(near.problem);
   if (!is_dense_) {
     near.problem.experts += 1;
-    near.of_experts += 1;
+    near.total_experts += 1;
   }
   return problem_of(std::move(near));
 }
@@ -145,17 +145,17 @@ std::optional<Problem> LayerOperation::smaller(const Problem& problem) const {
   MoeProblem& p = half.problem;
   const std::int64_t step = intermediate_step(p);
   const auto halved = [](std::int64_t extent, std::int64_t of) { return extent / 2 / of * of; };
-  if (p.tokens >= 2 * least_extent && p.tokens >= std::max(p.hidden_size, p.intermediate_size)) {
+  if (p.tokens >= 2 * min_extent && p.tokens >= std::max(p.hidden_size, p.intermediate_size)) {
     p.tokens = (p.tokens + 1) / 2;
-  } else if (p.intermediate_size >= std::max(p.hidden_size, 2 * std::max(least_extent, step))) {
+  } else if (p.intermediate_size >= std::max(p.hidden_size, 2 * std::max(min_extent, step))) {
     p.intermediate_size = halved(p.intermediate_size, step);
-  } else if (p.hidden_size >= 2 * least_extent) {
+  } else if (p.hidden_size >= 2 * min_extent) {
     p.hidden_size = halved(p.hidden_size, extent_step);
-  } else if (p.tokens >= 2 * least_extent) {
+  } else if (p.tokens >= 2 * min_extent) {
     p.tokens = (p.tokens + 1) / 2;
-  } else if (p.experts >= 4 && half.of_experts / 2 >= p.top_k) {
+  } else if (p.experts >= 4 && half.total_experts / 2 >= p.top_k) {
     p.experts /= 2;
-    half.of_experts /= 2;
+    half.total_experts /= 2;
   } else {
     return std::nullopt;
   }

@@ -49,9 +49,9 @@ void check_task(const ProblemTable& tables, const LayerTask& task) {
   check_multiple(tables, "hidden_size", p.hidden_size, depth(p.x, p.gate_up));
   check_multiple(tables, "intermediate_size", p.intermediate_size, depth(p.intermediate, p.down));
   check_multiple(tables, "intermediate_size", p.intermediate_size, format_traits(p.intermediate).n_multiple);
-  if (task.choices() > most_drawn_rows) {
+  if (task.choices() > max_drawn_rows) {
     tables.holder("tokens").fail(
-        "tokens", fmt::format("makes {} choices, expected at most {} in a problem", task.choices(), most_drawn_rows));
+        "tokens", fmt::format("makes {} choices, expected at most {} in a problem", task.choices(), max_drawn_rows));
   }
   if (task.repeated > 0 && p.top_k < 2) {
     tables.holder("repeated").fail("repeated", "is of tokens that choose several experts, and top_k is 1");
@@ -132,7 +132,7 @@ void add_layers_of_experts(const ProblemTable& tables, std::vector<Problem>& pro
   MoeProblem& p = task.problem;
   p.experts = router.experts;
   p.top_k = router.top_k;
-  task.of_experts = router.of_experts;
+  task.total_experts = router.total_experts;
   task.skipped = integer_or(tables, "skipped", 2, 0);
   task.repeated = integer_or(tables, "repeated", 1, 0);
   BiasFormat bias;

@@ -42,7 +42,7 @@ GroupedTask product_of(const LayerTask& task, const GroupedProblem& problem) {
 LayerTask gated_mlp_task(const GatedMlpProblem& problem, ScaleLayout scale_layout) {
   LayerTask task;
   task.problem = reference::layer_of_one_expert(problem);
-  task.of_experts = 1;
+  task.total_experts = 1;
   task.scale_layout = scale_layout;
   task.is_dense = true;
   return task;
@@ -73,7 +73,7 @@ GroupedTask down_of(const LayerTask& task) { return product_of(task, down_proble
 LayerTask completed(LayerTask task) {
   MoeProblem& p = task.problem;
   p.expected_rows =
-      std::max<std::int64_t>(size_product(task.choices(), p.experts) / std::max(task.of_experts, p.experts), 1);
+      std::max<std::int64_t>(size_product(task.choices(), p.experts) / std::max(task.total_experts, p.experts), 1);
   return task;
 }
 
@@ -96,12 +96,12 @@ LayerTask fitted(LayerTask task) {
 
 std::string choices_obstacle(const LayerTask& task) {
   const MoeProblem& p = task.problem;
-  if (task.of_experts < p.experts) {
-    return fmt::format("there are {} experts, expected at least the layer's {}", task.of_experts, p.experts);
+  if (task.total_experts < p.experts) {
+    return fmt::format("there are {} experts, expected at least the layer's {}", task.total_experts, p.experts);
   }
-  if (p.top_k > task.of_experts) {
+  if (p.top_k > task.total_experts) {
     return fmt::format("a token chooses {} of {} experts, expected at most as many as there are", p.top_k,
-                       task.of_experts);
+                       task.total_experts);
   }
   return "";
 }
@@ -117,7 +117,7 @@ std::string label_of(const LayerTask& task) {
       fmt::format("{}x{}x{} {}*{}->{}*{}->{}", task.is_dense ? p.tokens : p.experts, p.intermediate_size, p.hidden_size,
                   name(p.x), name(p.gate_up), name(p.intermediate), name(p.down), name(p.out));
   if (!task.is_dense) {
-    text += fmt::format(" {} tokens ({} of {} {})", p.tokens, p.top_k, task.of_experts, name(task.routing));
+    text += fmt::format(" {} tokens ({} of {} {})", p.tokens, p.top_k, task.total_experts, name(task.routing));
     text += p.rows != p.out ? fmt::format(" rows({})", name(p.rows)) : "";
   }
   text += p.intermediate_scale != 1.0F ? fmt::format(" scale({})", p.intermediate_scale) : "";

@@ -20,7 +20,7 @@ namespace thresher::arena {
 struct LayerTask {
   MoeProblem problem;
   Routing routing = Routing::uniform;
-  std::int64_t of_experts = 0;         ///< there are; those beyond the layer's are somewhere else
+  std::int64_t total_experts = 0;      ///< there are; those beyond the layer's are somewhere else
   std::int64_t skipped = 0;            ///< of so many choices one is of no expert at all; 0: none is
   std::int64_t repeated = 0;           ///< of so many tokens one has an expert twice; 0: none has
   std::optional<GateUpOrder> order{};  ///< gate and up in one tensor

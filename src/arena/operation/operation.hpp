@@ -65,12 +65,12 @@ struct PlanRequest {
 };
 
 /// What the planner says of a contestant on one problem.
-struct Outlook {
-  std::vector<std::string> obstacles{};  ///< why it cannot run; empty when it can
-  bool is_for_other_formats = false;     ///< the obstacle is that it is not made for the problem's formats
-  bool is_unknown = false;               ///< the planner has no words for it, which says nothing against it
-  strategies::WorkModel work{};          ///< of what would be launched, without obstacles
-  planner::Prediction prediction{};      ///< of that
+struct PlannerResult {
+  std::vector<std::string> infeasible_reasons{};  ///< why it cannot run; empty when it can
+  bool is_for_other_formats = false;              ///< the obstacle is that it is not made for the problem's formats
+  bool is_unknown = false;                        ///< the planner has no words for it, which says nothing against it
+  strategies::WorkModel work{};                   ///< of what would be launched, without obstacles
+  planner::Prediction prediction{};               ///< of that
 };
 
 /// One choice of a problem on a command line.
@@ -177,8 +177,9 @@ class Operation {
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
                                                         const Device& device, Memory& memory,
                                                         const std::vector<DeviceSet>& sets) const = 0;
-  [[nodiscard]] virtual Outlook outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                        const planner::Calibration& calibration) const = 0;
+  [[nodiscard]] virtual PlannerResult outlook(const Problem& problem, const ContestantSpec& spec,
+                                              const DeviceSpec& device,
+                                              const planner::Calibration& calibration) const = 0;
   /// What `thresher calibrate` times, on problems that no built-in suite holds; empty: the planner is not fitted to it.
   [[nodiscard]] virtual std::vector<CalibrationCase> calibration_cases() const { return {}; }
   /// The choices of `plan` that `thresher tournament --tune` changes; null: it has none.

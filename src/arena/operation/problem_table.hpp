@@ -94,7 +94,7 @@ void each(const Values& values, Place& place, const Body& body) {
 }
 
 /// Lists multiply: a suite that could not be judged in a day is a slip of its author's.
-inline constexpr std::size_t most_problems = 4096;
+inline constexpr std::size_t max_problems = 4096;
 
 /// Appends the problem; throws at the table's `key` when it is there already, or when there are too many.
 inline void add_once(const ProblemTable& tables, const std::string& key, const Problem& problem,
@@ -102,8 +102,8 @@ inline void add_once(const ProblemTable& tables, const std::string& key, const P
   if (std::find(problems.begin(), problems.end(), problem) != problems.end()) {
     tables.problem.fail(key, fmt::format("makes the problem {} a second time", label(problem)));
   }
-  if (problems.size() == most_problems) {
-    tables.problem.fail(key, fmt::format("makes more than the {} problems that a suite may have", most_problems));
+  if (problems.size() == max_problems) {
+    tables.problem.fail(key, fmt::format("makes more than the {} problems that a suite may have", max_problems));
   }
   problems.push_back(problem);
 }

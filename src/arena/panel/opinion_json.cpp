@@ -11,7 +11,7 @@ nlohmann::json number_or_null(const std::optional<double>& value) {
 
 }  // namespace
 
-std::string opinion_json(const Opinion& opinion) {
+std::string opinion_json(const PitchScore& opinion) {
   return nlohmann::json{{"pitch", opinion.pitch},
                         {"score", opinion.score},
                         {"withdrawn", opinion.withdrawn},
@@ -24,7 +24,7 @@ std::string opinion_json(const Opinion& opinion) {
                           {"feasibility", opinion.feasibility_score},
                           {"risk", opinion.risk_score},
                           {"evidence", opinion.evidence_score}}},
-                        {"obstacles", opinion.obstacles},
+                        {"obstacles", opinion.infeasible_reasons},
                         {"reason", opinion.reason}}
       .dump();
 }

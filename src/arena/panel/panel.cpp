@@ -42,7 +42,7 @@ double risk_score(const PitchCost& cost) {
 
 /// What speaks for believing the number: a card that the planner was fitted to, a named part, a claim that does not
 /// contradict what is predicted.
-double evidence_score(const Opinion& opinion, bool calibrated) {
+double evidence_score(const PitchScore& opinion, bool calibrated) {
   double score = opinion.predicted_speedup ? (calibrated ? 0.6 : 0.3) : 0.0;
   score += opinion.touched_share ? 0.2 : 0.0;
   const bool agrees = opinion.predicted_speedup && opinion.claimed_low <= opinion.predicted_high &&
@@ -58,7 +58,7 @@ struct Gathered {
 };
 
 Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
-                const planner::Calibration& calibration, Opinion& opinion) {
+                const planner::Calibration& calibration, PitchScore& opinion) {
   Gathered evidence;
   evidence.is_unknown = pitch.kernel.has_value();
   for (const Problem& problem : problems) {
@@ -67,17 +67,18 @@ Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const Dev
     }
     ++opinion.problems;
     if (pitch.kernel) {
-      opinion.obstacles = {"the planner has no words for kernels from outside"};
+      opinion.infeasible_reasons = {"the planner has no words for kernels from outside"};
       continue;
     }
     const Operation& operation = problem.operation();
-    const Outlook after = operation.outlook(problem, pitch.contestant, device, calibration);
-    const Outlook before = operation.outlook(problem, pitch.baseline, device, calibration);
+    const PlannerResult after = operation.outlook(problem, pitch.contestant, device, calibration);
+    const PlannerResult before = operation.outlook(problem, pitch.baseline, device, calibration);
     evidence.is_unknown = evidence.is_unknown || after.is_unknown || before.is_unknown;
-    if (!after.obstacles.empty() || !before.obstacles.empty()) {
+    if (!after.infeasible_reasons.empty() || !before.infeasible_reasons.empty()) {
       evidence.of_other_formats += after.is_for_other_formats || before.is_for_other_formats ? 1 : 0;
-      if (opinion.obstacles.empty()) {
-        opinion.obstacles = after.obstacles.empty() ? before.obstacles : after.obstacles;
+      if (opinion.infeasible_reasons.empty()) {
+        opinion.infeasible_reasons =
+            after.infeasible_reasons.empty() ? before.infeasible_reasons : after.infeasible_reasons;
       }
       continue;
     }
@@ -91,30 +92,31 @@ Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const Dev
 }
 
 /// With the planner's error on both sides, and nothing above what the pitch could give at most.
-void predict_speedup(double speedup, Opinion& out) {
-  const double most = out.most_possible.value_or(std::numeric_limits<double>::max());
+void predict_speedup(double speedup, PitchScore& out) {
+  const double most = out.max_possible.value_or(std::numeric_limits<double>::max());
   const double spread = 1 + prediction_error;
   out.predicted_speedup = std::min(speedup, most);
   out.predicted_low = *out.predicted_speedup / spread;
   out.predicted_high = std::min(*out.predicted_speedup * spread, most);
 }
 
-std::string reason_of(const Opinion& opinion, const Pitch& pitch, const Gathered& evidence) {
+std::string reason_of(const PitchScore& opinion, const Pitch& pitch, const Gathered& evidence) {
   if (evidence.of_other_formats > 0 && evidence.of_other_formats == opinion.problems) {
-    return fmt::format("not for these formats: {}", opinion.obstacles.front());
+    return fmt::format("not for these formats: {}", opinion.infeasible_reasons.front());
   }
-  if (opinion.feasible_problems == 0 && !opinion.withdrawn && !opinion.obstacles.empty()) {
-    return fmt::format("nothing is predicted: {}", opinion.obstacles.front());
+  if (opinion.feasible_problems == 0 && !opinion.withdrawn && !opinion.infeasible_reasons.empty()) {
+    return fmt::format("nothing is predicted: {}", opinion.infeasible_reasons.front());
   }
   if (opinion.feasible_problems == 0) {
-    return fmt::format("feasible on none of {} problems: {}", opinion.problems,
-                       opinion.obstacles.empty() ? "none is of its operation" : opinion.obstacles.front());
+    return fmt::format(
+        "feasible on none of {} problems: {}", opinion.problems,
+        opinion.infeasible_reasons.empty() ? "none is of its operation" : opinion.infeasible_reasons.front());
   }
   std::string out = fmt::format("{:.3g}× predicted where {:.3g} to {:.3g}× is claimed", *opinion.predicted_speedup,
                                 opinion.claimed_low, opinion.claimed_high);
-  if (opinion.touched_share && *opinion.most_possible < full_score_speedup) {
+  if (opinion.touched_share && *opinion.max_possible < full_score_speedup) {
     out += fmt::format("; {} is {:.1f} % of the baseline's time, so {:.2f}× is the most it could give",
-                       pitch.claim.touches, 100 * *opinion.touched_share, *opinion.most_possible);
+                       pitch.claim.touches, 100 * *opinion.touched_share, *opinion.max_possible);
   }
   if (opinion.withdrawn) {
     out += fmt::format("; under its own abort threshold of {:.1f} %: withdrawn",
@@ -150,16 +152,16 @@ std::optional<double> touched_share(const std::string& touches, const planner::T
   return named ? std::optional(us / parts.total_us()) : std::nullopt;
 }
 
-Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
-                 const planner::Calibration& calibration, const PanelWeights& weights) {
-  Opinion out;
+PitchScore consider(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
+                    const planner::Calibration& calibration, const PanelWeights& weights) {
+  PitchScore out;
   out.pitch = pitch.title;
   out.claimed_low = pitch.claim.speedup_low;
   out.claimed_high = pitch.claim.speedup_high;
   const Gathered evidence = gather(pitch, problems, device, calibration, out);
   if (!evidence.touched.empty()) {
     out.touched_share = *std::max_element(evidence.touched.begin(), evidence.touched.end());
-    out.most_possible = *out.touched_share < 1 ? 1 / (1 - *out.touched_share) : full_score_speedup * full_score_speedup;
+    out.max_possible = *out.touched_share < 1 ? 1 / (1 - *out.touched_share) : full_score_speedup * full_score_speedup;
   }
   if (!evidence.speedups.empty()) {
     predict_speedup(geometric_mean(evidence.speedups), out);
@@ -178,8 +180,8 @@ Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const De
   return out;
 }
 
-std::vector<Opinion> rank_pitches(std::vector<Opinion> opinions) {
-  std::stable_sort(opinions.begin(), opinions.end(), [](const Opinion& a, const Opinion& b) {
+std::vector<PitchScore> rank_pitches(std::vector<PitchScore> opinions) {
+  std::stable_sort(opinions.begin(), opinions.end(), [](const PitchScore& a, const PitchScore& b) {
     return a.withdrawn != b.withdrawn ? b.withdrawn : a.score > b.score;
   });
   return opinions;

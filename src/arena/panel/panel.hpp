@@ -20,7 +20,7 @@ struct PanelWeights {
 };
 
 /// One pitch as the panel sees it. Scores lie between 0 and 1.
-struct Opinion {
+struct PitchScore {
   std::string pitch;  ///< its title
   double claimed_low = 1;
   double claimed_high = 1;
@@ -32,7 +32,7 @@ struct Opinion {
   /// Share of the baseline's time that the pitch can touch, when it names a part.
   std::optional<double> touched_share;
   /// What the pitch could gain at most if that part cost nothing.
-  std::optional<double> most_possible;
+  std::optional<double> max_possible;
   std::size_t feasible_problems = 0;
   std::size_t problems = 0;
   double speedup_score = 0;
@@ -40,23 +40,23 @@ struct Opinion {
   double risk_score = 0;
   double evidence_score = 0;
   double score = 0;
-  bool withdrawn = false;              ///< below its own abort threshold, or nowhere feasible
-  std::string reason;                  ///< one sentence
-  std::vector<std::string> obstacles;  ///< of the first problem that is not feasible
+  bool withdrawn = false;                       ///< below its own abort threshold, or nowhere feasible
+  std::string reason;                           ///< one sentence
+  std::vector<std::string> infeasible_reasons;  ///< of the first problem that is not feasible
 };
 
 /// The parts of a prediction that a pitch's `touches` names ("epilogue", "launch", "fill", "main loop", "exchange",
 /// "passes", "everything"); nothing when it names none that the planner knows.
 [[nodiscard]] std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts);
 
-[[nodiscard]] Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
-                               const planner::Calibration& calibration = {}, const PanelWeights& weights = {});
+[[nodiscard]] PitchScore consider(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
+                                  const planner::Calibration& calibration = {}, const PanelWeights& weights = {});
 
 /// JSON object for machines, the ledger and the report.
-[[nodiscard]] std::string opinion_json(const Opinion& opinion);
+[[nodiscard]] std::string opinion_json(const PitchScore& opinion);
 
 /// The best first; withdrawn pitches last.
-[[nodiscard]] std::vector<Opinion> rank_pitches(std::vector<Opinion> opinions);
+[[nodiscard]] std::vector<PitchScore> rank_pitches(std::vector<PitchScore> opinions);
 
 /// How good claims or predictions were, against what was measured.
 struct Forecast {

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most_threads = 1024;
+constexpr std::int64_t max_threads = 1024;
 constexpr double day_s = 86'400;
 
 Language language_of(const ConfigTable& table, const fs::path& source) {
@@ -66,11 +66,10 @@ std::vector<std::int64_t> read_block(const ConfigTable& table) {
   const std::vector<std::int64_t> block = table.integers("block");
   std::int64_t threads = 1;
   for (const std::int64_t extent : block) {
-    threads = extent < 1 || extent > most_threads ? most_threads + 1 : threads * extent;
+    threads = extent < 1 || extent > max_threads ? max_threads + 1 : threads * extent;
   }
-  if (block.size() > 3 || threads > most_threads) {
-    table.fail("block",
-               fmt::format("must be one to three numbers from 1 up whose product is at most {}", most_threads));
+  if (block.size() > 3 || threads > max_threads) {
+    table.fail("block", fmt::format("must be one to three numbers from 1 up whose product is at most {}", max_threads));
   }
   return block;
 }

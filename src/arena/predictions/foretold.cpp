@@ -181,7 +181,7 @@ json pitches_of(std::span<const Pitch> pitches, const Published& published, cons
   const std::vector<DualGemmProblem> problems = problems_of(published);
   json all = json::array();
   for (const Pitch& pitch : pitches) {
-    const ForetoldPitch foretold = foretell_pitch(pitch, problems, device);
+    const PredictedPitch foretold = predict_pitch(pitch, problems, device);
     all.push_back({{"pitch", pitch.title},
                    {"file", std::filesystem::path(pitch.file).filename().string()},
                    {"claimed", {pitch.claim.speedup_low, pitch.claim.speedup_high}},

@@ -25,7 +25,7 @@ void nothing(TensorKernel&) {}
 
 void store_with_copy_engine(TensorKernel& kernel) {
   for (strategies::TensorTiles& tiles : kernel.tiles) {
-    tiles.epilogue.copy_engine_stores = true;
+    tiles.epilogue.tma_stores = true;
   }
 }
 
@@ -164,7 +164,7 @@ bool runs_as_it_stands(const Pitch& pitch, std::span<const DualGemmProblem> prob
   });
 }
 
-ForetoldPitch foretell_pitch(const Pitch& pitch, std::span<const DualGemmProblem> problems, const DeviceSpec& device) {
+PredictedPitch predict_pitch(const Pitch& pitch, std::span<const DualGemmProblem> problems, const DeviceSpec& device) {
   const Idea idea = idea_of(pitch, problems, device);
   std::vector<Pair> pairs;
   for (const DualGemmProblem& problem : problems) {
@@ -174,7 +174,7 @@ ForetoldPitch foretell_pitch(const Pitch& pitch, std::span<const DualGemmProblem
   const double middle = mean_log(pairs, device);
   const planner::Deviation deviation =
       planner::deviation_of(device, middle, [&](const DeviceSpec& other) { return mean_log(pairs, other); });
-  ForetoldPitch out;
+  PredictedPitch out;
   out.here = idea.here;
   out.contestant = words(idea.contestant);
   out.baseline = words(idea.baseline);

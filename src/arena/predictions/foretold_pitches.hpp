@@ -10,7 +10,7 @@
 
 namespace thresher::arena {
 
-struct ForetoldPitch {
+struct PredictedPitch {
   std::string here;        ///< what the idea is on this card
   std::string contestant;  ///< strategy and knobs
   std::string baseline;
@@ -26,7 +26,7 @@ struct ForetoldPitch {
 
 /// Throws Error(invalid_argument) for a pitch that neither runs there nor has an idea that was carried over, which its
 /// file's name says.
-[[nodiscard]] ForetoldPitch foretell_pitch(const Pitch& pitch, std::span<const DualGemmProblem> problems,
+[[nodiscard]] PredictedPitch predict_pitch(const Pitch& pitch, std::span<const DualGemmProblem> problems,
                                            const DeviceSpec& device);
 
 [[nodiscard]] planner::Request request_of(const ContestantSpec& spec);

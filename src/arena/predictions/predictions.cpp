@@ -39,7 +39,7 @@ void ask_panel(const Forecaster& forecaster, const Suite& suite, const Pitch* pi
     return;
   }
   try {
-    const Opinion opinion = consider(*pitch, suite.problems, *forecaster.device, forecaster.calibration);
+    const PitchScore opinion = consider(*pitch, suite.problems, *forecaster.device, forecaster.calibration);
     record.panel = opinion_json(opinion);
     if (opinion.predicted_speedup) {
       record.opinion = {opinion.claimed_low, opinion.claimed_high, *opinion.predicted_speedup, opinion.predicted_low,
@@ -57,10 +57,10 @@ void predict(const Forecaster& forecaster, const ContestantSpec& contestant, con
     return;
   }
   try {
-    const Outlook outlook =
+    const PlannerResult outlook =
         problem.operation().outlook(problem, contestant, *forecaster.device, forecaster.calibration);
-    record.why = outlook.obstacles.empty() ? outlook.prediction.why : outlook.obstacles.front();
-    if (outlook.obstacles.empty()) {
+    record.why = outlook.infeasible_reasons.empty() ? outlook.prediction.why : outlook.infeasible_reasons.front();
+    if (outlook.infeasible_reasons.empty()) {
       record.predicted_us = outlook.prediction.us();
     }
   } catch (const Error& error) {
@@ -81,7 +81,7 @@ std::optional<Estimate> measured_speedup(const Entry& entry) {
 }
 
 /// What the panel said of an entry's pitch; nothing when it said nothing, or could not predict.
-std::optional<PanelRecord> opinion_of(const RunRecord& run, const Entry& entry) {
+std::optional<PanelRecord> score_pitch(const RunRecord& run, const Entry& entry) {
   for (const PredictionRecord& record : run.predictions) {
     if (record.ordinal == entry.ordinal && record.opinion) {
       return record.opinion;
@@ -97,7 +97,7 @@ struct Forecasts {
 
 void add_forecasts(const RunRecord& run, const Entry& entry, Forecasts& out) {
   const auto measured = measured_speedup(entry);
-  const auto opinion = opinion_of(run, entry);
+  const auto opinion = score_pitch(run, entry);
   if (measured && opinion) {
     out.panel.push_back({opinion->predicted_low, opinion->predicted_high, measured->value});
     out.claims.push_back({opinion->claimed_low, opinion->claimed_high, measured->value});
@@ -267,7 +267,7 @@ std::string claims_text(const RunRecord& run) {
       continue;
     }
     const auto measured = measured_speedup(entry);
-    const auto opinion = opinion_of(run, entry);
+    const auto opinion = score_pitch(run, entry);
     const auto interval = [](double value, double low, double high) {
       return fmt::format("{:.3g}x [{:.3g}, {:.3g}]", value, low, high);
     };

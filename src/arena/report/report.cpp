@@ -16,7 +16,7 @@
 namespace thresher::arena {
 namespace {
 
-constexpr std::uint64_t most_profile_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_profile_bytes = std::uint64_t{64} << 20;
 
 std::string_view part(std::string_view name) {
   for (const EmbeddedFile& file : embedded::report_files()) {
@@ -108,7 +108,7 @@ std::filesystem::path write_report(const RunRecord& run, const std::filesystem::
 }
 
 std::string read_profile(const std::filesystem::path& file) {
-  const InputFile read = read_input_file(file, most_profile_bytes);
+  const InputFile read = read_input_file(file, max_profile_bytes);
   if (!read.bytes) {
     throw Error(ErrorCode::io, fmt::format("profile {}: {}", file.string(), read.obstacle));
   }

@@ -29,7 +29,7 @@ std::optional<Shard> parse_shard(std::string_view text) noexcept {
   }
   const auto [stop, no_count] = std::from_chars(slash + 1, end, count);
   if (no_count != std::errc() || stop != end || number < 1 || number > count ||
-      count > static_cast<unsigned>(most_shards)) {
+      count > static_cast<unsigned>(max_shards)) {
     return std::nullopt;
   }
   return Shard{static_cast<int>(number), static_cast<int>(count)};

@@ -9,9 +9,9 @@
 
 namespace thresher::arena {
 
-inline constexpr int most_shards = 4096;
+inline constexpr int max_shards = 4096;
 
-/// 1 <= number <= count <= most_shards.
+/// 1 <= number <= count <= max_shards.
 struct Shard {
   int number = 1;
   int count = 1;

@@ -75,7 +75,7 @@ std::optional<ShardRecord> shard_from_json(const std::string& arguments) {
       return std::nullopt;
     }
     ShardRecord record;
-    record.shard.count = checked_number(found->at("count"), most_shards);
+    record.shard.count = checked_number(found->at("count"), max_shards);
     record.shard.number = checked_number(found->at("number"), record.shard.count);
     for (const nlohmann::json& match : found->at("matches")) {
       record.matches.push_back({match.at("suite"), match.at("contestant"), match.at("baseline"),
@@ -93,7 +93,7 @@ std::optional<MergeRecord> merge_from_json(const std::string& arguments) {
       return std::nullopt;
     }
     MergeRecord record;
-    record.count = checked_number(found->at("count"), most_shards);
+    record.count = checked_number(found->at("count"), max_shards);
     for (const nlohmann::json& shard : found->at("shards")) {
       record.shards.push_back({checked_number(shard.at("shard"), record.count), shard.at("device"),
                                shard.at("machine").dump(), shard.at("started"), shard.at("ended"), shard.at("hash"),

@@ -8,8 +8,9 @@
 namespace thresher::arena {
 namespace {
 
-constexpr std::array all_verdicts{Verdict::accepted,  Verdict::rejected,     Verdict::within_noise, Verdict::not_judged,
-                                  Verdict::not_timed, Verdict::not_made_for, Verdict::baseline,     Verdict::failed};
+constexpr std::array all_verdicts{Verdict::accepted,   Verdict::rejected,  Verdict::within_noise,
+                                  Verdict::not_judged, Verdict::not_timed, Verdict::unsupported_reason,
+                                  Verdict::baseline,   Verdict::failed};
 
 }  // namespace
 
@@ -20,7 +21,7 @@ std::string_view name(Verdict verdict) noexcept {
     case Verdict::within_noise: return "within noise";
     case Verdict::not_judged: return "not judged";
     case Verdict::not_timed: return "not timed";
-    case Verdict::not_made_for: return "not for these formats";
+    case Verdict::unsupported_reason: return "not for these formats";
     case Verdict::baseline: return "baseline";
     case Verdict::failed: return "failed";
   }

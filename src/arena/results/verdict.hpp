@@ -9,14 +9,14 @@
 namespace thresher::arena {
 
 enum class Verdict : std::uint8_t {
-  accepted,      ///< faster than its baseline by what it had to be
-  rejected,      ///< not that fast: a result, and no failure
-  within_noise,  ///< neither can be said
-  not_judged,    ///< without times, or without terms that this machine can judge
-  not_timed,     ///< the suite is there for correctness alone
-  not_made_for,  ///< the suite's formats are not those that it is made for: no failure
-  baseline,      ///< the others are measured against it
-  failed,        ///< at the first gate that failed
+  accepted,            ///< faster than its baseline by what it had to be
+  rejected,            ///< not that fast: a result, and no failure
+  within_noise,        ///< neither can be said
+  not_judged,          ///< without times, or without terms that this machine can judge
+  not_timed,           ///< the suite is there for correctness alone
+  unsupported_reason,  ///< the suite's formats are not those that it is made for: no failure
+  baseline,            ///< the others are measured against it
+  failed,              ///< at the first gate that failed
 };
 
 /// "accepted", "within noise", "failed", ….

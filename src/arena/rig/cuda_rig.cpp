@@ -50,7 +50,7 @@ class CudaRig final : public Rig {
     }
     scratch_->fill(0);
   }
-  std::string put_right() override {
+  std::string restore() override {
     try {
       runtime::reset_persisting_cache(ordinal_);
       if (runtime::persisting_cache_bytes(ordinal_) == persisting_bytes_) {

@@ -44,7 +44,7 @@ Environment::Environment()
   ::sched_getaffinity(0, sizeof(processors_), &processors_);
 }
 
-std::string Environment::put_right() const {
+std::string Environment::restore() const {
   std::string changed;
   if (floating_point_mode() != floating_point_) {
     set_floating_point_mode(floating_point_);

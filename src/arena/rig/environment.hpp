@@ -14,7 +14,7 @@ class Environment {
   Environment();
   /// One sentence's end about what is no longer as it was, "left subnormal numbers flushed to zero"; empty when all is.
   /// What was changed is put right, as far as an ordinary user may.
-  [[nodiscard]] std::string put_right() const;
+  [[nodiscard]] std::string restore() const;
 
  private:
   std::uint32_t floating_point_;

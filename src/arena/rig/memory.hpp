@@ -52,10 +52,10 @@ class GuardedBuffer {
   /// take more time than all that they guard.
   [[nodiscard]] static constexpr std::size_t zone_bytes(std::size_t buffer_bytes) {
     constexpr std::size_t alignment = 256;
-    return std::clamp((buffer_bytes + alignment - 1) / alignment * alignment, least_zone_bytes, most_zone_bytes);
+    return std::clamp((buffer_bytes + alignment - 1) / alignment * alignment, min_zone_bytes, max_zone_bytes);
   }
-  static constexpr std::size_t least_zone_bytes = std::size_t{8} << 10;
-  static constexpr std::size_t most_zone_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t min_zone_bytes = std::size_t{8} << 10;
+  static constexpr std::size_t max_zone_bytes = std::size_t{64} << 10;
 
   GuardedBuffer(Memory& memory, std::size_t bytes);
   GuardedBuffer(GuardedBuffer&& other) noexcept;

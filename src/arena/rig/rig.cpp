@@ -17,7 +17,7 @@ namespace thresher::arena {
 namespace {
 
 /// More than this takes longer to pass over than what it is done for.
-constexpr std::size_t most_flushed_bytes = std::size_t{256} << 20;
+constexpr std::size_t max_flushed_bytes = std::size_t{256} << 20;
 /// Where the cache is unknown.
 constexpr std::size_t assumed_cache_bytes = std::size_t{64} << 20;
 
@@ -33,7 +33,7 @@ class CpuRig final : public Rig {
   /// On all processors at once, whose own caches are flushed too: one alone takes ten times as long for a large cache.
   void flush_caches() override {
     const std::size_t cache_bytes = last_level_cache_bytes() > 0 ? last_level_cache_bytes() : assumed_cache_bytes;
-    scratch_.resize(std::min(2 * cache_bytes, most_flushed_bytes) / sizeof(std::uint64_t));
+    scratch_.resize(std::min(2 * cache_bytes, max_flushed_bytes) / sizeof(std::uint64_t));
     const std::size_t pieces = (scratch_.size() + words_of_a_piece - 1) / words_of_a_piece;
     reference::parallel_for(static_cast<std::int64_t>(pieces), 0, [this](std::int64_t piece) {
       const std::size_t first = static_cast<std::size_t>(piece) * words_of_a_piece;

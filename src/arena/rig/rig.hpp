@@ -33,7 +33,7 @@ class Rig {
   virtual void flush_caches() {}
   /// Makes the device as those that come next expect to find it. One sentence about what a contestant had left changed;
   /// empty when nothing was, as far as that can be told.
-  virtual std::string put_right() { return {}; }
+  virtual std::string restore() { return {}; }
   /// Measured on the first call.
   [[nodiscard]] virtual const Ceilings& ceilings() = 0;
   [[nodiscard]] virtual Machine machine() const = 0;

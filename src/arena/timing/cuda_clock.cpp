@@ -12,7 +12,7 @@ namespace thresher::arena {
 namespace {
 
 /// Graphs that are kept: three roles in two kinds of rotation, and some places in it.
-constexpr std::size_t most_graphs = 24;
+constexpr std::size_t max_graphs = 24;
 
 /// Time in which the host enqueues events and graph while the GPU is kept busy, so that no gap is measured.
 constexpr double enqueueing_us = 60;
@@ -52,7 +52,7 @@ const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
     }
   });
   graphs_.emplace_front(key, std::move(graph));
-  if (graphs_.size() > most_graphs) {
+  if (graphs_.size() > max_graphs) {
     graphs_.pop_back();
   }
   return graphs_.front().second;

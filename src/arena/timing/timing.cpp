@@ -83,7 +83,7 @@ class Timer {
   std::optional<double> measure(Role role, const Batch& batch) {
     const Reading reading = clocked(role).clock.measure(clocked(role).runner, batch);
     times_.clock_fault = options_.clock_matters ? reading_fault(reading, batch) : "";
-    waited_ = options_.clock_matters && reading.waited_share.value_or(0) > most_waited_share;
+    waited_ = options_.clock_matters && reading.waited_share.value_or(0) > max_waited_share;
     if (!times_.clock_fault.empty()) {
       return std::nullopt;
     }
@@ -110,9 +110,9 @@ class Timer {
       (void)aside([&] { attendant_->make(role, batch); });
     }
   }
-  void hand_over(Role role, const Batch& batch) {
+  void reallocation(Role role, const Batch& batch) {
     if (attendant_ != nullptr) {
-      (void)aside([&] { attendant_->hand_over(role, batch); });
+      (void)aside([&] { attendant_->reallocation(role, batch); });
     }
   }
 
@@ -130,18 +130,18 @@ class Timer {
   /// The first call of each (which may compile or fault pages in) is not counted, nor are those that waited as long as
   /// others can be had.
   void estimate() {
-    constexpr int most_calls = 8;
+    constexpr int max_calls = 8;
     for (const Role role : {Role::baseline, Role::contestant}) {
       if (role == Role::contestant && !contestant_) {
         continue;
       }
       bool is_known = false;
-      for (int call = 0; call < most_calls && !is_known && !is_over(); ++call) {
+      for (int call = 0; call < max_calls && !is_known && !is_over(); ++call) {
         check_time();
         const Batch batch = next_batch(TimingMode::cold_burst, 1);
         prepare(role, batch, TimingMode::cold_burst);
         const double us = measure(role, batch).value_or(0);
-        is_known = call > 0 && (!waited_ || call + 1 == most_calls);
+        is_known = call > 0 && (!waited_ || call + 1 == max_calls);
         if (!is_over() && inspect(role, batch) && is_known) {
           fastest_us_ = fastest_us_ == 0 ? us : std::min(fastest_us_, us);
           slowest_us_ = std::max(slowest_us_, us);
@@ -196,10 +196,10 @@ class Timer {
     }
     const double left_s = options_.budget_s - used_s();
     mode.calls_per_sample = calls_per_sample(mode.mode);
-    const double least_s = min_rounds * round_s(mode) + (is_burst(mode.mode) ? 0 : options_.heat_s);
-    if (!is_first && least_s > left_s) {
+    const double min_s = min_rounds * round_s(mode) + (is_burst(mode.mode) ? 0 : options_.heat_s);
+    if (!is_first && min_s > left_s) {
       mode.not_measured =
-          fmt::format("it needs {:.1f} s and {:.1f} s of the time budget were left", least_s, std::max(left_s, 0.0));
+          fmt::format("it needs {:.1f} s and {:.1f} s of the time budget were left", min_s, std::max(left_s, 0.0));
       return;
     }
     const auto modes_left =
@@ -279,7 +279,7 @@ class Timer {
         return fmt::format(
             "this machine is busy: in {} {} of {} samples waited more than {:.0f} % of their time for processors that "
             "others used, and {} rounds remain of the {} that are needed",
-            name(which), mode.waited, kept + mode.waited, 100 * most_waited_share, mode.rounds(), min_rounds);
+            name(which), mode.waited, kept + mode.waited, 100 * max_waited_share, mode.rounds(), min_rounds);
       }
     }
     return {};
@@ -343,7 +343,7 @@ class Timer {
       return std::nullopt;
     }
     if (in_two_steps) {
-      hand_over(role, batch);
+      reallocation(role, batch);
     }
     const std::optional<double> us = measure(role, batch);
     return us && inspect(role, batch) ? us : std::nullopt;

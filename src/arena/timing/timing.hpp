@@ -40,7 +40,7 @@ class Attendant {
   /// The same without cold caches in two steps, where a call that nobody times comes between them: what takes long, and
   /// what that call is to find nothing of.
   virtual void make(Role role, const Batch& batch) = 0;
-  virtual void hand_over(Role role, const Batch& batch) = 0;
+  virtual void reallocation(Role role, const Batch& batch) = 0;
   /// After it: one sentence about the first call whose outputs do not hold, empty when all do. `closely`: whole outputs
   /// too.
   [[nodiscard]] virtual std::string inspect(Role role, const Batch& batch, bool closely) = 0;
@@ -81,7 +81,7 @@ struct TimingOptions {
 
 /// A sample whose threads waited longer than this share of it for processors that others used is dropped, and another
 /// is taken in its place.
-inline constexpr double most_waited_share = 0.05;
+inline constexpr double max_waited_share = 0.05;
 
 /// One mode's samples: microseconds per call, one of each role in every round.
 struct ModeTimes {

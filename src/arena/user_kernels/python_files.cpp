@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t compiled_file_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t open_files_for_gpu = 4096;
 /// A framework that is read from a slow disk for the first time.
-constexpr double most_importing_s = 120;
+constexpr double max_importing_s = 120;
 
 /// Triton has C compiled to launch its kernels. Null where there is no compiler: a kernel that needs one says so.
 const HostToolchain* c_compiler() {
@@ -77,7 +77,7 @@ ProcessOptions PythonFiles::copy_of(const std::vector<std::string>& modules,
     command.words = python_command(python_interpreter(), server_, modules);
     command.environment = python_environment(python_interpreter(), folder_.path());
     command.folder = folder_.path();
-    original_ = std::make_shared<runtime::ProcessTemplate>(std::move(command), confinement(), most_importing_s);
+    original_ = std::make_shared<runtime::ProcessTemplate>(std::move(command), confinement(), max_importing_s);
   }
   options.original = original_;
   return options;

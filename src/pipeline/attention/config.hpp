@@ -78,9 +78,9 @@ struct StreamConfig {
   TH_DEVICE constexpr bool clears_sums() const { return is_wide() || multiplies_codes; }
   /// A block's product with its values is made for so many columns at a time. Of codes, it is added to the sums by
   /// threads: the matrix unit keeps too few bits of a long sum of codes' products.
-  TH_DEVICE constexpr int most_product_columns() const { return math_warpgroups == 3 ? 64 : 128; }
+  TH_DEVICE constexpr int max_product_columns() const { return math_warpgroups == 3 ? 64 : 128; }
   TH_DEVICE constexpr int product_columns() const {
-    return !multiplies_codes || value_dim <= most_product_columns() ? value_dim : most_product_columns();
+    return !multiplies_codes || value_dim <= max_product_columns() ? value_dim : max_product_columns();
   }
   TH_DEVICE constexpr int products() const { return value_dim / product_columns(); }
   /// Warps of the loader's warpgroup that copy: a warp issues its copies one after the other, and pages take many.

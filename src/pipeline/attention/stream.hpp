@@ -35,7 +35,7 @@ TH_DEVICE void release(Barrier empty) {
 /// warpgroup w's: 128 threads that pass the turn on and 128 that wait for it. Every warpgroup takes one turn for each
 /// block, seen or not, so that all of them take equally many.
 template <StreamConfig config>
-struct Turns {
+struct OrderedBarrier {
   static constexpr bool used = config.take_turns && config.math_warpgroups > 1;
   u32 warpgroup;
 
@@ -150,7 +150,7 @@ TH_DEVICE void load(const Operation& operation, const StreamMemory<config>& memo
 /// Takes part in blocks that none of a warpgroup's rows sees. All its threads have seen a slot full before one of them
 /// releases it: a late one would miss that phase and wait for the next but one.
 template <StreamConfig config>
-TH_DEVICE void skip(const StreamMemory<config>& memory, Cursor<config.stages>& at, const Turns<config>& turns,
+TH_DEVICE void skip(const StreamMemory<config>& memory, Cursor<config.stages>& at, const OrderedBarrier<config>& turns,
                     i32 blocks) {
   constexpr u32 first_skip_barrier = 8;
   TH_NO_UNROLL
@@ -169,7 +169,7 @@ TH_DEVICE void skip(const StreamMemory<config>& memory, Cursor<config.stages>& a
 /// A block's scores, while nothing else of this warpgroup is in flight.
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void score_alone(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
-                           const Cursor<config.stages>& at, const Turns<config>& turns) {
+                           const Cursor<config.stages>& at, const OrderedBarrier<config>& turns) {
   using Engine = typename Operation::Engine;
   memory.keys_full(at.slot).wait(at.phase);
   turns.wait();
@@ -185,7 +185,7 @@ TH_DEVICE void score_alone(const Operation& operation, Tile& tile, const StreamM
 /// flight together, and the softmax of block i + 1 runs while that product does.
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
-                      Cursor<config.stages>& keys_at, const Turns<config>& turns, Blocks own) {
+                      Cursor<config.stages>& keys_at, const OrderedBarrier<config>& turns, Blocks own) {
   using Engine = typename Operation::Engine;
   Cursor<config.stages> values_at = keys_at;
   score_alone<config>(operation, tile, memory, keys_at, turns);
@@ -234,7 +234,7 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
 /// for the next block's scores. Other warpgroups' products fill the matrix unit meanwhile.
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void attend_to_codes(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
-                               Cursor<config.stages>& at, const Turns<config>& turns, Blocks own) {
+                               Cursor<config.stages>& at, const OrderedBarrier<config>& turns, Blocks own) {
   using Engine = typename Operation::Engine;
   TH_NO_UNROLL
   for (i32 block = own.begin; block < own.end; ++block) {
@@ -265,7 +265,7 @@ TH_DEVICE void release_queries(const StreamMemory<config>& memory) {
 template <StreamConfig config, typename Operation>
 TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<config>& memory, u32 warpgroup) {
   debug::role("math", warpgroup);
-  const Turns<config> turns{warpgroup};
+  const OrderedBarrier<config> turns{warpgroup};
   turns.start();
   Phase queries_phase{};
   Cursor<config.stages> at;

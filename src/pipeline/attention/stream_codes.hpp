@@ -47,7 +47,7 @@ TH_DEVICE void load_codes(const StreamMemory<config>& memory, LoadCursor<config>
 
 /// What this warp has written of a tile may be multiplied, and the codes may be written over.
 template <StreamConfig config>
-TH_DEVICE void hand_over(const StreamMemory<config>& memory, Barrier full, Cursor<config.code_tiles>& codes_at) {
+TH_DEVICE void reallocation(const StreamMemory<config>& memory, Barrier full, Cursor<config.code_tiles>& codes_at) {
   fence::async_shared();
   warp::sync();
   if (warp::elect()) {
@@ -77,13 +77,13 @@ TH_DEVICE void prepare_codes(const Operation& operation, const StreamMemory<conf
         memory.codes_full(codes_at.slot).wait(codes_at.phase);
         memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
         operation.template widen_keys<config>(memory.codes(codes_at.slot), memory.keys(at.slot), own);
-        hand_over<config>(memory, memory.keys_full(at.slot), codes_at);
+        reallocation<config>(memory, memory.keys_full(at.slot), codes_at);
       }
       memory.codes_full(codes_at.slot).wait(codes_at.phase);
       memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
       operation.template prepare_values<config>(memory.codes(codes_at.slot), memory.values(at.slot), own,
                                                 operation.key_count(work) - block * config.keys);
-      hand_over<config>(memory, memory.values_full(at.slot), codes_at);
+      reallocation<config>(memory, memory.values_full(at.slot), codes_at);
       at.advance();
     }
   }

@@ -51,9 +51,9 @@ class Shares {
   /// A block that ends elsewhere has one item more to begin and to end, which takes about as long as a unit. In a long
   /// share more may be given for it: while some blocks are done, the others' units are there earlier.
   TH_DEVICE void align(const Extent& extent, u32 evenly) {
-    constexpr u32 most_units = 4;
+    constexpr u32 max_units = 4;
     const u32 sixteenth = evenly / 16;
-    const u32 worth = evenly + (sixteenth < 1 ? 1 : sixteenth < most_units ? sixteenth : most_units);
+    const u32 worth = evenly + (sixteenth < 1 ? 1 : sixteenth < max_units ? sixteenth : max_units);
     const u32 items = extent.units / extent.item_units;
     if (items > blocks_) {
       const Dealt whole = Dealt::among(items, blocks_);

@@ -18,15 +18,15 @@ namespace thresher::pipeline {
 
 struct GroupTile {
   u32 group = 0;
-  u32 column = 0;    ///< counted in tiles
-  u32 row = 0;       ///< the first, of the packed rows or of the group's slot
-  u32 rows = 0;      ///< that the tile has: what lies behind them is another's
-  u32 rung = 0;      ///< the least that holds them
-  u32 row_tile = 0;  ///< its place among the row tiles of all groups
+  u32 column = 0;      ///< counted in tiles
+  u32 row = 0;         ///< the first, of the packed rows or of the group's slot
+  u32 rows = 0;        ///< that the tile has: what lies behind them is another's
+  u32 tile_width = 0;  ///< the least that holds them
+  u32 row_tile = 0;    ///< its place among the row tiles of all groups
 };
 
 /// A tile has at most `rungs.most` rows.
-template <Rungs rungs>
+template <TileWidths tile_widths>
 class Directory {
  public:
   /// `memory` has directory_bytes(groups.count).
@@ -34,7 +34,7 @@ class Directory {
       : groups_(groups),
         first_tiles_(memory.as<u32>()),
         rows_(memory.as<u32>().offset(
-            directory_array_words(groups.count <= most_sorted_groups ? most_sorted_groups : groups.count))),
+            directory_array_words(groups.count <= max_sorted_groups ? max_sorted_groups : groups.count))),
         stretch_((groups.count + 31) / 32) {}
 
   /// All lanes of one warp; what they write is the block's after a barrier. What was wrong: GroupFlags, in every lane.
@@ -57,11 +57,11 @@ class Directory {
     const u32 place = index - entry.first_tile * groups_.column_tiles;
     const u32 column = place / entry.tiles;
     const u32 in_group = place - column * entry.tiles;
-    const u32 tile_rows = rows_of_tiles(entry.end - entry.start, entry.tiles, rungs);
+    const u32 tile_rows = rows_of_tiles(entry.end - entry.start, entry.tiles, tile_widths);
     const u32 row = entry.start + in_group * tile_rows;
     const u32 rest = entry.end - row;
     const u32 rows = rest < tile_rows ? rest : tile_rows;
-    return {entry.group, column, row, rows, rung_of(rows, rungs), entry.first_tile + in_group};
+    return {entry.group, column, row, rows, tile_width_for(rows, tile_widths), entry.first_tile + in_group};
   }
 
  private:
@@ -74,7 +74,7 @@ class Directory {
     u32 end = 0;    ///< and the one behind its last
   };
 
-  TH_DEVICE bool is_sorted() const { return groups_.count <= most_sorted_groups; }
+  TH_DEVICE bool is_sorted() const { return groups_.count <= max_sorted_groups; }
 
   TH_DEVICE Entry entry_of(u32 row_tile) const {
     const u32 stretch = last_not_beyond(row_tile, 0, stretch_, 32) * stretch_;
@@ -90,7 +90,7 @@ class Directory {
     const u32 place = last_not_beyond(row_tile, 0, 1, 32);
     const u32 lane = warp::lane();
     const u32 word = lane < 2   ? first_tile(place + lane)
-                     : lane < 5 ? rows_.load((lane - 2) * most_sorted_groups + place)
+                     : lane < 5 ? rows_.load((lane - 2) * max_sorted_groups + place)
                                 : 0;
     const u32 first = warp::shuffle(word, 0);
     return {warp::shuffle(word, 4), first, warp::shuffle(word, 1) - first, warp::shuffle(word, 2),
@@ -198,7 +198,7 @@ class Directory {
     carried.end = warp::shuffle(start[each], 31);
   }
 
-  static TH_DEVICE u32 tiles_of(u32 rows) { return (rows + rungs.most - 1) / rungs.most; }
+  static TH_DEVICE u32 tiles_of(u32 rows) { return (rows + tile_widths.most - 1) / tile_widths.most; }
 
   template <u32 each>
   TH_DEVICE void write(u32 round, const u32 (&start)[each + 1], Carried& carried) const {
@@ -238,7 +238,7 @@ class Directory {
     const u32 lane = warp::lane();
     const u32 first = groups_.slots != 0 ? 0 : start[0];
     const u32 rows = groups_.slots != 0 ? start[0] : start[1] - start[0];
-    const u32 length = rows == 0 ? 0 : rows_of_tiles(rows, tiles_of(rows), rungs);
+    const u32 length = rows == 0 ? 0 : rows_of_tiles(rows, tiles_of(rows), tile_widths);
     u32 place = 0;
     TH_NO_UNROLL
     for (u32 other = 0; other < groups_.count; ++other) {
@@ -247,11 +247,11 @@ class Directory {
     }
     if (lane < groups_.count) {
       rows_.store(place, first);
-      rows_.store(most_sorted_groups + place, first + rows);
-      rows_.store(2 * most_sorted_groups + place, lane);
+      rows_.store(max_sorted_groups + place, first + rows);
+      rows_.store(2 * max_sorted_groups + place, lane);
     }
     warp::sync();
-    const u32 own = lane < groups_.count ? tiles_of(rows_.load(most_sorted_groups + lane) - rows_.load(lane)) : 0;
+    const u32 own = lane < groups_.count ? tiles_of(rows_.load(max_sorted_groups + lane) - rows_.load(lane)) : 0;
     u32 sum = own;
     TH_UNROLL
     for (u32 distance = 1; distance < 32; distance *= 2) {

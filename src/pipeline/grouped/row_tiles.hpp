@@ -9,9 +9,9 @@ namespace thresher::pipeline {
 
 /// All threads of the block, which has directory_bytes(groups.count) of shared memory; the grid's blocks share the
 /// tiles. `groups` has one column tile.
-template <Rungs rungs, class Work>
+template <TileWidths tile_widths, class Work>
 TH_DEVICE void each_row_tile(const Groups& groups, const Work& work) {
-  const Directory<rungs> directory(groups, launch::shared_memory());
+  const Directory<tile_widths> directory(groups, launch::shared_memory());
   if (warp::index() == 0) {
     directory.make();
   }

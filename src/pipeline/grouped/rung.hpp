@@ -9,51 +9,52 @@ using namespace machine;
 
 /// The matrix instruction's columns, as a type.
 template <u32 count>
-struct Rung {
+struct TileWidth {
   static constexpr u32 columns = count;
 };
 
-/// The widths from `least` to `most`: each is twice the one below, or, of those beyond doubled_rungs, `step` wider.
-struct Rungs {
+/// The widths from `least` to `most`: each is twice the one below, or, of those beyond doubled_widths, `step` wider.
+struct TileWidths {
   u32 least = 8;
   u32 most = 8;
-  u32 step = 0;  ///< divides doubled_rungs; 0: all are twice the one below
+  u32 step = 0;  ///< divides doubled_widths; 0: all are twice the one below
 };
-inline constexpr u32 doubled_rungs = 64;
+inline constexpr u32 doubled_widths = 64;
 
 /// The next width below `rung`, which is not the least.
-TH_DEVICE constexpr u32 rung_below(u32 rung, Rungs rungs) {
-  return rungs.step != 0 && rung > doubled_rungs ? rung - rungs.step : rung / 2;
+TH_DEVICE constexpr u32 tile_width_below(u32 tile_width, TileWidths tile_widths) {
+  return tile_widths.step != 0 && tile_width > doubled_widths ? tile_width - tile_widths.step : tile_width / 2;
 }
 
 /// The least that holds `rows`, which are 1 to `rungs.most`.
-TH_DEVICE constexpr u32 rung_of(u32 rows, Rungs rungs) {
-  u32 rung = rungs.step != 0 && rungs.most > doubled_rungs ? doubled_rungs : rungs.most;
-  if (rungs.step != 0 && rows > doubled_rungs) {
-    rung = (rows + rungs.step - 1) / rungs.step * rungs.step;
+TH_DEVICE constexpr u32 tile_width_for(u32 rows, TileWidths tile_widths) {
+  u32 tile_width = tile_widths.step != 0 && tile_widths.most > doubled_widths ? doubled_widths : tile_widths.most;
+  if (tile_widths.step != 0 && rows > doubled_widths) {
+    tile_width = (rows + tile_widths.step - 1) / tile_widths.step * tile_widths.step;
   } else {
-    while (rung > rungs.least && rows <= rung / 2) {
-      rung /= 2;
+    while (tile_width > tile_widths.least && rows <= tile_width / 2) {
+      tile_width /= 2;
     }
   }
-  return rung < rungs.least ? rungs.least : rung;
+  return tile_width < tile_widths.least ? tile_widths.least : tile_width;
 }
 
 /// `rows` in tiles of equal rungs, as few as there can be: what each of them has, but for the last, which has the rest.
-TH_DEVICE constexpr u32 rows_of_tiles(u32 rows, u32 tiles, Rungs rungs) {
-  return rung_of((rows + tiles - 1) / tiles, rungs);
+TH_DEVICE constexpr u32 rows_of_tiles(u32 rows, u32 tiles, TileWidths tile_widths) {
+  return tile_width_for((rows + tiles - 1) / tiles, tile_widths);
 }
 
 /// Calls `use` with `rung`, which is one of them, as a type.
-template <Rungs rungs, class Use>
-TH_DEVICE void with_rung(u32 rung, const Use& use) {
-  if constexpr (rungs.most > rungs.least) {
-    if (rung < rungs.most) {
-      with_rung<Rungs{rungs.least, rung_below(rungs.most, rungs), rungs.step}>(rung, use);
+template <TileWidths tile_widths, class Use>
+TH_DEVICE void with_tile_width(u32 tile_width, const Use& use) {
+  if constexpr (tile_widths.most > tile_widths.least) {
+    if (tile_width < tile_widths.most) {
+      with_tile_width<TileWidths{tile_widths.least, tile_width_below(tile_widths.most, tile_widths), tile_widths.step}>(
+          tile_width, use);
       return;
     }
   }
-  use(Rung<rungs.most>{});
+  use(TileWidth<tile_widths.most>{});
 }
 
 }  // namespace thresher::pipeline

@@ -31,12 +31,12 @@ template <class Operation>
 concept Grouped = MatrixEngine<typename Operation::Engine> &&
                   requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
                     requires Same<decltype(Operation::shape), const Shape>;
-                    requires Same<decltype(Operation::rungs), const Rungs>;
+                    requires Same<decltype(Operation::tile_widths), const TileWidths>;
                     requires Same<decltype(Operation::makes_operand), const bool>;
                     requires Same<decltype(Operation::promotes), const bool>;
                     requires Same<decltype(Operation::inspects), const bool>;
                     requires Same<decltype(Operation::deals_rows), const bool>;
-                    typename Operation::template Part<Operation::rungs.least>;
+                    typename Operation::template Part<Operation::tile_widths.least>;
                     { operation.groups() } -> Same<const Groups&>;
                     { operation.k_steps() } -> Same<u32>;
                     { operation.prefetch() } -> Same<void>;
@@ -126,7 +126,7 @@ class GroupedSkeleton {
       operation_.prefetch();
       ring_.init();
       if constexpr (by_turns) {
-        Turns<shape>::init(turn_barriers());
+        OrderedBarrier<shape>::init(turn_barriers());
       }
       fence::barrier_init();
     }
@@ -150,7 +150,7 @@ class GroupedSkeleton {
       mark(shape.math_warpgroups, Moment::ready);
     }
     GroupTile next = block_ < tiles ? directory_.find(block_) : GroupTile{};
-    for (Deal deal(block_, blocks_); deal.index() < tiles; deal.advance()) {
+    for (StridedTiles deal(block_, blocks_); deal.index() < tiles; deal.advance()) {
       const GroupTile tile = next;
       load_slot(writer, tile, 0);
       if (deal.next() < tiles) {
@@ -186,13 +186,13 @@ class GroupedSkeleton {
 
   TH_DEVICE void math(u32 warpgroup) const {
     RingReader<shape> reader(ring_, 0);
-    Turns<shape> turns(turn_barriers(), warpgroup);
+    OrderedBarrier<shape> turns(turn_barriers(), warpgroup);
     const u32 tiles = directory_.tiles();
     u32 turn = 0;
     if (launch::thread_index() % 128 == 0) {
       mark(warpgroup, Moment::ready);
     }
-    for (Deal deal(block_, blocks_); deal.index() < tiles; deal.advance()) {
+    for (StridedTiles deal(block_, blocks_); deal.index() < tiles; deal.advance()) {
       if constexpr (by_turns) {
         const bool is_mine = turn == warpgroup;
         turn = turn + 1 == shape.math_warpgroups ? 0 : turn + 1;
@@ -202,9 +202,9 @@ class GroupedSkeleton {
         }
       }
       const GroupTile tile = directory_.find(deal.index());
-      with_rung<Operation::rungs>(tile.rung, [&](auto rung) {
+      with_tile_width<Operation::tile_widths>(tile.tile_width, [&](auto tile_width) {
         compute(reader, turns, tile, warpgroup,
-                typename Operation::template Part<decltype(rung)::columns>(operation_, warpgroup));
+                typename Operation::template Part<decltype(tile_width)::columns>(operation_, warpgroup));
       });
       if (launch::thread_index() % 128 == 0) {
         mark(warpgroup, Moment::finished);
@@ -224,7 +224,7 @@ class GroupedSkeleton {
   }
 
   template <GroupedPart Part>
-  TH_DEVICE void compute(RingReader<shape>& reader, Turns<shape>& turns, const GroupTile& tile, u32 warpgroup,
+  TH_DEVICE void compute(RingReader<shape>& reader, OrderedBarrier<shape>& turns, const GroupTile& tile, u32 warpgroup,
                          const Part& part) const {
     if constexpr (Operation::deals_rows) {
       if (!part.has_rows(tile)) {
@@ -268,7 +268,7 @@ class GroupedSkeleton {
   const Operation& operation_;
   Shared<u8> memory_;
   Ring<shape> ring_;
-  Directory<Operation::rungs> directory_;
+  Directory<Operation::tile_widths> directory_;
   u32 block_;
   u32 blocks_;
 };

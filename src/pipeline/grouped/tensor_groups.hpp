@@ -7,7 +7,7 @@
 namespace thresher::pipeline {
 
 /// Columns of a tile whose k range is split, at the most: a thread holds all of their sums.
-inline constexpr u32 most_split_columns = 32;
+inline constexpr u32 max_split_columns = 32;
 
 /// Behind all that a shape knows lie, of a split k range, the other half's partial sums of half of the columns, and the
 /// directory.
@@ -24,16 +24,16 @@ TH_DEVICE constexpr int grouped_shared_bytes(const TensorShape& shape, u32 group
 
 /// Columns of an accumulator that a finishing warp's code loads, each place in it counted once: chunks of 32 and of the
 /// least width, or, of a split k range, whole tiles of all widths.
-TH_DEVICE constexpr u32 loaded_columns(const TensorShape& shape, Rungs rungs) {
+TH_DEVICE constexpr u32 loaded_columns(const TensorShape& shape, TileWidths tile_widths) {
   constexpr u32 chunk = 32;
-  return shape.split_groups == 1 || rungs.most == chunk ? chunk + rungs.least : rungs.most;
+  return shape.split_groups == 1 || tile_widths.most == chunk ? chunk + tile_widths.least : tile_widths.most;
 }
 
-/// What the hardware has room for; of more groups than there can be, the directory of most_groups.
+/// What the hardware has room for; of more groups than there can be, the directory of max_groups.
 TH_DEVICE constexpr bool fits(const TensorShape& shape, i64 groups) {
-  const u32 most = static_cast<u32>(groups < most_groups ? groups : most_groups);
+  const u32 most = static_cast<u32>(groups < max_groups ? groups : max_groups);
   return used_columns(shape) <= static_cast<int>(tensor_memory::all_columns) &&
-         grouped_shared_bytes(shape, most) <= most_shared_bytes;
+         grouped_shared_bytes(shape, most) <= max_shared_bytes;
 }
 
 }  // namespace thresher::pipeline

@@ -35,7 +35,7 @@ concept GroupedTensors =
     requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at, Shared<u8> memory,
              tensor_memory::Columns columns, bool first, const TensorChunks<Operation::accumulators, 16>& sums) {
       requires Same<decltype(Operation::shape), const TensorShape>;
-      requires Same<decltype(Operation::rungs), const Rungs>;
+      requires Same<decltype(Operation::tile_widths), const TileWidths>;
       requires Same<decltype(Operation::inspects), const bool>;
       requires Same<decltype(Operation::accumulators), const int>;
       { operation.groups() } -> Same<const Groups&>;
@@ -55,8 +55,8 @@ class GroupedTensorSkeleton {
  public:
   static constexpr TensorShape shape = Operation::shape;
   static_assert(shape.persistent && shape.sums == 2 && shape.ablation == Ablation::none);
-  static_assert(shape.sum_columns == Operation::accumulators * static_cast<int>(Operation::rungs.most));
-  static_assert(shape.split_groups == 1 || Operation::rungs.most <= most_split_columns,
+  static_assert(shape.sum_columns == Operation::accumulators * static_cast<int>(Operation::tile_widths.most));
+  static_assert(shape.split_groups == 1 || Operation::tile_widths.most <= max_split_columns,
                 "the sums of a tile whose k range is split are held in registers");
   static_assert(used_columns(shape) <= static_cast<int>(tensor_memory::all_columns),
                 "the sums and a set of scales for each slot take more than the 512 columns of tensor memory");
@@ -81,7 +81,7 @@ class GroupedTensorSkeleton {
       debug::role("load");
       mark_first(loader_role, Moment::started);
       init();
-      meetings_.meet_first();
+      meetings_.sync_barriers();
       launch::wait_for_earlier_grids();
       const u32 flags = describe();
       meetings_.arrive_taken();
@@ -90,7 +90,7 @@ class GroupedTensorSkeleton {
     } else if (warp == multiplying_warp) {
       debug::role("multiply");
       mark_first(multiplier_role, Moment::started);
-      meetings_.meet_first();
+      meetings_.sync_barriers();
       const tensor_memory::Columns columns = meetings_.take();
       if (member_ == 0) {
         multiply(columns);
@@ -98,8 +98,8 @@ class GroupedTensorSkeleton {
     } else {
       debug::role("finish");
       mark_first(finisher_role, Moment::started);
-      meetings_.meet_first();
-      finish(meetings_.meet_taken());
+      meetings_.sync_barriers();
+      finish(meetings_.sync_allocated());
     }
     meetings_.give_back(warp == multiplying_warp);
   }
@@ -153,7 +153,7 @@ class GroupedTensorSkeleton {
     const u32 end = step_at(half_ + 1);
     mark_first(loader_role, Moment::ready);
     GroupTile next = cluster_ < tiles ? directory_.find(cluster_) : GroupTile{};
-    for (Deal deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
+    for (StridedTiles deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
       const GroupTile tile = next;
       load_slot(at, tile, step_at(half_));
       if (deal.next() < tiles) {
@@ -196,10 +196,10 @@ class GroupedTensorSkeleton {
     const u32 tiles = directory_.tiles();
     const u32 steps = step_at(half_ + 1) - step_at(half_);
     mark_first(multiplier_role, Moment::ready);
-    for (Deal deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
-      const u32 rung = directory_.find(deal.index()).rung;
+    for (StridedTiles deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
+      const u32 tile_width = directory_.find(deal.index()).tile_width;
       if (warp::elect()) {
-        multiply_tile(columns, at, sums, rung, steps);
+        multiply_tile(columns, at, sums, tile_width, steps);
       }
       warp::sync();
       at.skip(steps);
@@ -208,7 +208,7 @@ class GroupedTensorSkeleton {
     mark_first(multiplier_role, Moment::finished);
   }
 
-  TH_DEVICE void multiply_tile(tensor_memory::Columns columns, SlotCursor at, SumsCursor sums, u32 rung,
+  TH_DEVICE void multiply_tile(tensor_memory::Columns columns, SlotCursor at, SumsCursor sums, u32 tile_width,
                                u32 steps) const {
     ring_.await(ring_.sums_empty(sums.slot), Phase{sums.phase.parity ^ 1U});
     TH_NO_UNROLL
@@ -216,8 +216,8 @@ class GroupedTensorSkeleton {
       ring_.await(ring_.full(at.slot), at.phase);
       tensor_memory::after_barrier();
       operation_.multiply(ring_.slot(at.slot), columns.plus(sums.slot * shape.sum_columns),
-                          columns.plus(static_cast<u32>(set_offset(shape, 0)) + at.slot * shape.scale_columns), rung,
-                          step == 0);
+                          columns.plus(static_cast<u32>(set_offset(shape, 0)) + at.slot * shape.scale_columns),
+                          tile_width, step == 0);
       ring_.commit(ring_.empty(at.slot));
       at.advance();
     }
@@ -232,7 +232,7 @@ class GroupedTensorSkeleton {
     Phase phase{};
     const u32 tiles = directory_.tiles();
     mark_first(finisher_role, Moment::ready);
-    for (Deal deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
+    for (StridedTiles deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
       const GroupTile tile = directory_.find(deal.index());
       const auto ahead = operation_.ahead(tile, member_);
       ring_.sums_full(at.slot).wait(at.phase);
@@ -255,7 +255,7 @@ class GroupedTensorSkeleton {
 
   template <int columns>
   TH_DEVICE auto chunk(const TensorSums& sums, u32 first) const {
-    return load_chunks<Operation::accumulators, columns>(sums, Operation::rungs.most, first);
+    return load_chunks<Operation::accumulators, columns>(sums, Operation::tile_widths.most, first);
   }
 
   template <class Ahead>
@@ -263,10 +263,10 @@ class GroupedTensorSkeleton {
     constexpr u32 at_once = 32;
     TH_NO_UNROLL
     for (u32 first = 0; first < tile.rows; first += at_once) {
-      if (tile.rung - first >= at_once) {
+      if (tile.tile_width - first >= at_once) {
         operation_.finish(chunk<at_once>(sums, first), tile, first, member_, staging(), ahead);
       } else {
-        operation_.finish(chunk<Operation::rungs.least>(sums, first), tile, first, member_, staging(), ahead);
+        operation_.finish(chunk<Operation::tile_widths.least>(sums, first), tile, first, member_, staging(), ahead);
       }
     }
   }
@@ -275,8 +275,8 @@ class GroupedTensorSkeleton {
   template <class Ahead>
   TH_DEVICE void finish_half(const TensorSums& sums, u32 accumulator, const GroupTile& tile, const Ahead& ahead,
                              Phase phase) const {
-    with_rung<Operation::rungs>(tile.rung, [&](auto rung) {
-      constexpr int columns = static_cast<int>(decltype(rung)::columns);
+    with_tile_width<Operation::tile_widths>(tile.tile_width, [&](auto tile_width) {
+      constexpr int columns = static_cast<int>(decltype(tile_width)::columns);
       const auto partial = chunk<columns>(sums, 0);
       ring_.give_back(accumulator);
       const auto added = split().add_up(partial, phase);
@@ -298,8 +298,8 @@ class GroupedTensorSkeleton {
   u32 cluster_;  ///< whose tiles these are
   u32 clusters_;
   TensorRing<shape> ring_;
-  TensorMeetings<shape> meetings_;
-  Directory<Operation::rungs> directory_;
+  ClusterSync<shape> meetings_;
+  Directory<Operation::tile_widths> directory_;
 };
 
 template <GroupedTensors Operation>

@@ -109,11 +109,11 @@ std::optional<std::string> obstacle(const AppendProblem& problem, const DeviceSp
   if (problem.theta < 1.0F) {
     return fmt::format("problem.theta is {}, a GPU takes 1 and more", problem.theta);
   }
-  constexpr std::int64_t most_columns = std::int64_t{1} << 31;  // of all rows of a token, which 32 bits count
+  constexpr std::int64_t max_columns = std::int64_t{1} << 31;  // of all rows of a token, which 32 bits count
   if (const std::int64_t heads = problem.heads + 2 * problem.kv_heads;
-      heads >= most_columns / std::max(problem.head_dim, reference::value_dim(problem))) {
+      heads >= max_columns / std::max(problem.head_dim, reference::value_dim(problem))) {
     return fmt::format("problem.heads is {} and problem.kv_heads {}: a GPU takes less than {} columns of a token",
-                       problem.heads, problem.kv_heads, most_columns);
+                       problem.heads, problem.kv_heads, max_columns);
   }
   return std::nullopt;
 }
@@ -136,7 +136,7 @@ PlannedCall append_call(const AppendProblem& problem, const DeviceSpec& device) 
     const bool writes =
         index == query_out_index || index == key_out_index || index == key_cache_index || index == value_cache_index;
     launch.accesses.push_back(
-        {Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier});
+        {Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::depends_on_previous});
   }
   launch.bind = [known = known_params(problem), turn](const CallTensors& call, LaunchArguments& out) {
     AppendParams params = known;

@@ -47,26 +47,27 @@ class GpuStrategy : public Strategy<AttentionProblem> {
   [[nodiscard]] Role role(const AttentionProblem&) const final { return role_; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const final { return table_.help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem&, const DeviceSpec& device) const final {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const AttentionProblem&,
+                                                              const DeviceSpec& device) const final {
     if (device.matrix_unit == MatrixUnit::wgmma) {
       return std::nullopt;
     }
     return fmt::format("attention's {} runs on GPUs of compute capability 9.0 (Hopper), not on {}", name_, device.name);
   }
 
-  [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const final {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const AttentionProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const final {
     const Config config = with(problem, knobs);
-    if (std::optional<std::string> reason = not_made_for(problem, device)) {
+    if (std::optional<std::string> reason = unsupported_reason(problem, device)) {
       return {*std::move(reason)};
     }
     if (std::vector<std::string> all = beyond(abilities(), problem); !all.empty()) {
       return all;
     }
-    std::vector<std::string> all = obstacles_of(problem, config);
+    std::vector<std::string> all = infeasible_reasons_of(problem, config);
     for (const auto& [argument, rows] : {std::pair{"queries", problem.queries}, std::pair{"keys", problem.keys}}) {
-      if (rows >= most_rows) {
-        all.push_back(fmt::format("problem.{} is {}, a GPU takes less than {}", argument, rows, most_rows));
+      if (rows >= max_rows) {
+        all.push_back(fmt::format("problem.{} is {}, a GPU takes less than {}", argument, rows, max_rows));
       }
     }
     const Geometry geometry = geometry_of(config);
@@ -79,7 +80,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
 
   [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const final {
-    if (!is_entered(problem, device) || !obstacles(problem, knobs, device).empty()) {
+    if (!is_entered(problem, device) || !infeasible_reasons(problem, knobs, device).empty()) {
       return {};
     }
     return {table_.knobs(with(problem, knobs))};
@@ -87,15 +88,15 @@ class GpuStrategy : public Strategy<AttentionProblem> {
 
   [[nodiscard]] PlannedCall plan(const AttentionProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const final {
-    refuse_obstacles(name_, knobs, obstacles(problem, knobs, device));
+    refuse_infeasible(name_, knobs, infeasible_reasons(problem, knobs, device));
     const Config config = with(problem, knobs);
     PlannedCall call;
     call.strategy = name_;
     Geometry geometry = geometry_of(config);
     std::vector<Access> accesses;
     if (problem.page_size > 0 && geometry.persistent) {
-      constexpr std::size_t most_threads = 2048;  // of a multiprocessor
-      const std::size_t blocks = static_cast<std::size_t>(device.multiprocessors) * (most_threads / geometry.threads);
+      constexpr std::size_t max_threads = 2048;  // of a multiprocessor
+      const std::size_t blocks = static_cast<std::size_t>(device.multiprocessors) * (max_threads / geometry.threads);
       const std::size_t piece = add_status(call, blocks);
       geometry.status_offset = call.workspace[piece].offset;
       accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
@@ -127,7 +128,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
       for (const float softcap : {0.0F, 2.0F}) {
         const AttentionProblem problem{
             .heads = 2, .queries = 300, .keys = 300, .head_dim = head_dim, .format = format, .softcap = softcap};
-        if (beyond(abilities(), problem).empty() && obstacles_of(problem, own_choice(problem)).empty()) {
+        if (beyond(abilities(), problem).empty() && infeasible_reasons_of(problem, own_choice(problem)).empty()) {
           all.push_back({problem, {}});
         }
         if (softcap == 0.0F) {
@@ -148,7 +149,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
   [[nodiscard]] virtual Config own_choice(const AttentionProblem&) const { return {}; }
   /// Changes what follows from other knobs and was not asked for.
   virtual void follow(const AttentionProblem&, const Knobs&, Config&) const {}
-  [[nodiscard]] virtual std::vector<std::string> obstacles_of(const AttentionProblem&, const Config&) const {
+  [[nodiscard]] virtual std::vector<std::string> infeasible_reasons_of(const AttentionProblem&, const Config&) const {
     return {};
   }
   /// Other choices whose code the emulator runs too, with direct logits.

@@ -177,7 +177,7 @@ Params params_of(const AttentionProblem& p, const Geometry& geometry) {
   params.inner_scale = capped ? scale / p.softcap : 0.0F;
   params.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry.tile_rows + p.batch
                                                           : ceil_div(p.queries, geometry.tile_rows));
-  params.most_queries = std::numeric_limits<int>::max();
+  params.max_queries = std::numeric_limits<int>::max();
   if (p.page_size > 0) {
     params.paging.pages = static_cast<int>(p.pages);
     params.paging.page = divisor(p.page_size);
@@ -240,7 +240,7 @@ KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geom
   for (std::size_t index = 0; index < tensor_count; ++index) {
     const bool writes = index == output_index || index == lse_index;
     launch.accesses.push_back(
-        {Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier});
+        {Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::depends_on_previous});
   }
   const Params known = params_of(problem, geometry);
   launch.bind = [problem, geometry, known](const CallTensors& call, LaunchArguments& out) {

@@ -15,7 +15,7 @@
 namespace thresher::strategies::attention {
 
 /// Lengths stay below it, so that the kernels' 32-bit sums of lengths and windows cannot overflow.
-inline constexpr std::int64_t most_rows = std::int64_t{1} << 28;
+inline constexpr std::int64_t max_rows = std::int64_t{1} << 28;
 
 /// Rows, columns and blocks as a kernel copies and takes them.
 struct Geometry {

@@ -85,7 +85,7 @@ struct Params {
   Order order;
   /// With variable length: sequences of other numbers of queries are another launch's.
   i32 fewest_queries;
-  i32 most_queries;
+  i32 max_queries;
   Paging paging;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t memory_alignment = 256;
 /// Of a persistent kernel: few enough that each takes several pieces of work, where there are several.
-constexpr std::uint32_t most_resident_clusters = 3;
+constexpr std::uint32_t max_resident_clusters = 3;
 constexpr int poison = 0xA5;
 
 [[noreturn]] void refuse(const PlannedCall& call, const std::string& title, const char* whose) {
@@ -32,7 +32,7 @@ const KernelLaunch& launch_of(const PlannedCall& call, const Step& step) {
 
 /// What a launch that starts early may read only after it has waited for the one before it.
 bool is_earlier_input(const KernelLaunch& launch, const Access& access) {
-  return launch.dependent && access.use == Access::Use::reads_earlier;
+  return launch.dependent && access.use == Access::Use::depends_on_previous;
 }
 
 emulator::Use use_of(const KernelLaunch& launch, const Access& access) {
@@ -73,7 +73,7 @@ emulator::LaunchShape shape_of(const KernelLaunch& launch, const LaunchArguments
   shape.dynamic_shared_bytes = launch.shared_bytes;
   if (launch.persistent) {
     const std::uint32_t pairs = shape.grid.x / launch.cluster.x / 2;
-    shape.grid.x = std::min(shape.grid.x, std::clamp(pairs, 1U, most_resident_clusters) * launch.cluster.x);
+    shape.grid.x = std::min(shape.grid.x, std::clamp(pairs, 1U, max_resident_clusters) * launch.cluster.x);
   }
   shape.registers_at_launch = launch.registers;
   shape.after_earlier_grid = launch.dependent;

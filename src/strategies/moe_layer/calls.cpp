@@ -21,12 +21,12 @@ namespace thresher::strategies::moe_layer {
 namespace {
 
 /// Of shared memory, what every card has that these kernels run on.
-constexpr std::uint32_t most_shared_bytes = 227 * 1024;
+constexpr std::uint32_t max_shared_bytes = 227 * 1024;
 constexpr std::uint32_t word_bytes = 4;
 
 std::uint32_t route_bytes(std::int64_t experts) { return route_words(narrow(experts)) * word_bytes; }
 
-constexpr std::int64_t most_experts = (most_shared_bytes / word_bytes - most_part_choices) / (route_warps + 1) - 1;
+constexpr std::int64_t max_experts = (max_shared_bytes / word_bytes - max_part_choices) / (route_warps + 1) - 1;
 
 std::uint64_t in_memory(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -44,12 +44,12 @@ std::uint32_t blocks_of(std::int64_t choices) { return narrow(ceil_div(choices, 
 /// large card has a wave of blocks, and each thread its 16 bytes.
 std::uint32_t part_choices(std::uint32_t choices, std::uint32_t row_bytes) {
   constexpr std::int64_t wave_blocks = 256;
-  constexpr std::int64_t piece_bytes = route_threads * copy_engine_bytes;
+  constexpr std::int64_t piece_bytes = route_threads * tma_alignment_bytes;
   if (row_bytes == 0) {
     return block_choices;
   }
   const std::int64_t wanted = std::max(ceil_div(choices, wave_blocks), ceil_div(piece_bytes, row_bytes));
-  return std::min(std::bit_ceil(narrow(wanted)), most_part_choices);
+  return std::min(std::bit_ceil(narrow(wanted)), max_part_choices);
 }
 
 RouteParams route_params(const CallTensors& call, std::size_t counts_offset) {
@@ -77,7 +77,7 @@ KernelLaunch route_launch(const GroupedProblem& problem, std::string title, std:
   launch.block.x = route_threads;
   launch.shared_bytes = route_bytes(problem.experts);
   launch.dependent = true;
-  launch.accesses = {{Access::Memory::tensor, ids_index, Access::Use::reads_earlier}};
+  launch.accesses = {{Access::Memory::tensor, ids_index, Access::Use::depends_on_previous}};
   return launch;
 }
 
@@ -106,7 +106,7 @@ KernelLaunch sorting(const GroupedProblem& problem, const Counts& counts, const 
                                     std::size_t{inverse_index}}) {
     launch.accesses.push_back({Access::Memory::tensor, written, Access::Use::writes});
   }
-  launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::reads_earlier});
+  launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::depends_on_previous});
   std::optional<KernelLaunch> gathering;
   if (gathers != nullptr) {
     launch.title += " and gather the rows";
@@ -130,10 +130,10 @@ KernelLaunch sorting(const GroupedProblem& problem, const Counts& counts, const 
 
 /// Beyond the choices that a block sorts, blocks are told by a launch ahead what the others have.
 void add_sorting(const GroupedProblem& problem, PlannedCall& call) {
-  const std::uint32_t most_blocks = blocks_of(problem.rows);
+  const std::uint32_t max_blocks = blocks_of(problem.rows);
   Counts counts;
   counts.piece = add_piece(call, "choices of an expert in a block",
-                           static_cast<std::size_t>(most_blocks > 1 ? most_blocks * problem.experts * word_bytes : 0));
+                           static_cast<std::size_t>(max_blocks > 1 ? max_blocks * problem.experts * word_bytes : 0));
   counts.offset = call.workspace[counts.piece].offset;
   auto at = std::find_if(call.steps.begin(), call.steps.end(), grouped_gemm::is_gathering);
   if (at != call.steps.end()) {
@@ -141,7 +141,7 @@ void add_sorting(const GroupedProblem& problem, PlannedCall& call) {
   } else {
     at = call.steps.insert(call.steps.begin(), sorting(problem, counts, nullptr));
   }
-  if (most_blocks > 1) {
+  if (max_blocks > 1) {
     call.steps.insert(at, counting(problem, counts));
   }
 }
@@ -159,9 +159,9 @@ KernelLaunch combine_launch(const MoeProblem& problem) {
   launch.block.x = combine_threads;
   launch.dependent = true;
   launch.expected.uses_shared_memory = false;
-  launch.accesses = {{Access::Memory::tensor, rows_index, Access::Use::reads_earlier},
-                     {Access::Memory::tensor, combine_inverse_index, Access::Use::reads_earlier},
-                     {Access::Memory::tensor, weights_index, Access::Use::reads_earlier},
+  launch.accesses = {{Access::Memory::tensor, rows_index, Access::Use::depends_on_previous},
+                     {Access::Memory::tensor, combine_inverse_index, Access::Use::depends_on_previous},
+                     {Access::Memory::tensor, weights_index, Access::Use::depends_on_previous},
                      {Access::Memory::tensor, out_index, Access::Use::writes}};
   launch.bind = [](const CallTensors& of, LaunchArguments& arguments) {
     const Tensor& out = of.tensors[out_index];
@@ -174,7 +174,7 @@ KernelLaunch combine_launch(const MoeProblem& problem) {
     params.out_stride = static_cast<std::uint64_t>(out.strides[0]);
     params.columns = narrow(out.shape[1]);
     params.top_k = narrow(of.tensors[combine_inverse_index].shape[1]);
-    params.wide = in_memory(out.data) % copy_engine_bytes == 0 && row_bytes % copy_engine_bytes == 0 ? 1 : 0;
+    params.wide = in_memory(out.data) % tma_alignment_bytes == 0 && row_bytes % tma_alignment_bytes == 0 ? 1 : 0;
     arguments.set(params);
     arguments.grid.x = narrow(out.shape[0]);
     arguments.grid.y = narrow(ceil_div(out.shape[1], std::int64_t{combine_threads * thread_columns}));
@@ -196,10 +196,10 @@ std::string combine_kernel_name(Format rows, Format out) {
 }
 
 void require_sortable(std::int64_t experts, DeviceKind device) {
-  if (device == DeviceKind::cuda && experts > most_experts) {
+  if (device == DeviceKind::cuda && experts > max_experts) {
     throw Error(ErrorCode::unsupported, fmt::format("problem.experts is {}, expected 1 to {} on a GPU, whose shared "
                                                     "memory counts the choices of each expert",
-                                                    experts, most_experts));
+                                                    experts, max_experts));
   }
 }
 

@@ -10,7 +10,7 @@ inline constexpr machine::u32 route_warps = route_threads / 32;
 /// What a block sorts; so many choices need no launch that counts them.
 inline constexpr machine::u32 block_choices = 4096;
 /// Of those, how many a block has the rows of to bring together, at most.
-inline constexpr machine::u32 most_part_choices = 128;
+inline constexpr machine::u32 max_part_choices = 128;
 
 struct RouteParams {
   machine::Global<machine::i32> ids;  ///< [choices]
@@ -29,7 +29,7 @@ struct RouteParams {
 /// Words of shared memory: a count for each warp and each expert, those without one last, then a sum for each expert
 /// and the rows of a block's own choices.
 TH_DEVICE constexpr machine::u32 route_words(machine::u32 experts) {
-  return (route_warps + 1) * (experts + 1) + most_part_choices;
+  return (route_warps + 1) * (experts + 1) + max_part_choices;
 }
 
 inline constexpr machine::u32 combine_threads = 128;

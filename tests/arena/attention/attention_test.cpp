@@ -218,13 +218,13 @@ TEST(AttentionSuite, TheBuiltInOnesHoldWhatTheyPromise) {
 }
 
 TEST(AttentionSuite, ThoseOfServingFitOneGpuAndMixTheSameSums) {
-  constexpr double most_bytes = 1.3 * (1 << 30);
+  constexpr double max_bytes = 1.3 * (1 << 30);
   for (const char* const name : {"attention_paged", "attention_decode", "attention_mixed"}) {
     const Suite suite = load_suite(name);
     EXPECT_EQ(suite.timed, std::string(name) != "attention_paged");
     for (const Problem& problem : suite.problems) {
       EXPECT_GT(problem.as<AttentionTask>().problem.page_size, 0) << label(problem);
-      EXPECT_LT(find_operation("attention").cost(problem).compulsory_bytes, most_bytes) << label(problem);
+      EXPECT_LT(find_operation("attention").cost(problem).compulsory_bytes, max_bytes) << label(problem);
     }
   }
   std::map<std::int64_t, std::set<double>> bytes;

@@ -22,7 +22,7 @@ Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Format a, For
 struct Deviations {
   double gate = 0;
   double up = 0;
-  double least_gate = 1e300;
+  double min_gate = 1e300;
   double worst_fraction = 0;
 };
 
@@ -34,7 +34,7 @@ Deviations deviations(const Problem& problem, Distribution distribution) {
                       reference::Accumulation::float64, 1, [&](std::size_t, std::size_t, double gate, double up) {
                         result.gate += gate * gate / static_cast<double>(gemm.m * gemm.n);
                         result.up += up * up / static_cast<double>(gemm.m * gemm.n);
-                        result.least_gate = std::min(result.least_gate, gate);
+                        result.min_gate = std::min(result.min_gate, gate);
                         result.worst_fraction = std::max(
                             {result.worst_fraction, std::abs(gate - std::round(gate)), std::abs(up - std::round(up))});
                       });
@@ -143,11 +143,11 @@ TEST(Generate, IntegersAreIntegersAndTheirGatesLarge) {
     for (const Format format : operand_formats) {
       const Deviations found = deviations(problem_of(33, 40, k, format, format), Distribution::integers);
       EXPECT_EQ(found.worst_fraction, 0) << k;
-      EXPECT_GE(found.least_gate, integer_gate_floor) << k;
+      EXPECT_GE(found.min_gate, integer_gate_floor) << k;
       EXPECT_LT(found.gate * found.up, 65504) << k;
     }
   }
-  EXPECT_GE(deviations(problem_of(3, 24, 8, Format::bf16, Format::bf16), Distribution::integers).least_gate,
+  EXPECT_GE(deviations(problem_of(3, 24, 8, Format::bf16, Format::bf16), Distribution::integers).min_gate,
             integer_gate_floor);
 }
 

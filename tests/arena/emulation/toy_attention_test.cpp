@@ -47,11 +47,12 @@ class Mean final : public Strategy<AttentionProblem> {
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
   [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::by_name; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
-  [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem&, const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const AttentionProblem&,
+                                                              const DeviceSpec&) const override {
     return std::nullopt;
   }
-  [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem&, const Knobs&,
-                                                   const DeviceSpec&) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const AttentionProblem&, const Knobs&,
+                                                            const DeviceSpec&) const override {
     return {};
   }
   [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem&, const Knobs&, const DeviceSpec&) const override {

@@ -250,7 +250,7 @@ TEST(GroupedMachineCode, IsWhatItsStrategyPromises) {
   std::vector<std::pair<const Strategy*, strategies::Sample<GroupedProblem>>> all;
   for (const Strategy* const strategy : strategies::grouped_gemm::strategies_of(DeviceKind::cuda)) {
     for (const strategies::Sample<GroupedProblem>& sample : strategy->built_in()) {
-      if (!strategy->not_made_for(sample.problem, device)) {
+      if (!strategy->unsupported_reason(sample.problem, device)) {
         all.emplace_back(strategy, sample);
       }
     }

@@ -77,7 +77,7 @@ TEST(HonestGate, TwoTournamentsOfOneSeedAskWithDifferentData) {
 
 /// What a contestant can tell of how it is called.
 struct Noticed {
-  std::size_t most_sets = 0;
+  std::size_t max_sets = 0;
   std::set<std::size_t> batches;  ///< calls after each rest
   std::set<std::int64_t> shapes;  ///< M
 };
@@ -88,7 +88,7 @@ Noticed noticed_in(const Gate& gate, const Suite& suite) {
   std::size_t calls = 0;
   double last_s = 0;
   const cheats::Prepare noting = [&](const cheats::Stage& stage) -> cheats::Act {
-    noticed.most_sets = std::max(noticed.most_sets, stage.sets->size());
+    noticed.max_sets = std::max(noticed.max_sets, stage.sets->size());
     return [&, stage](std::size_t set, int number) {
       if (stage.clock->now_s() - last_s > 0.015) {
         noticed.batches.insert(calls);
@@ -125,7 +125,7 @@ TEST(HonestGate, NothingTellsItsCallsFromThoseThatAreTimed) {
   const std::size_t sample = 5;  // of 21 us, on a clock that wants 100
   EXPECT_TRUE(timed.batches.contains(sample));
   for (const GateKind kind : {GateKind::correct, GateKind::honest}) {
-    EXPECT_EQ(noticed[kind].most_sets, timed.most_sets) << name(kind);
+    EXPECT_EQ(noticed[kind].max_sets, timed.max_sets) << name(kind);
     EXPECT_TRUE(noticed[kind].batches.contains(sample)) << name(kind);
     EXPECT_TRUE(noticed[kind].shapes.contains(64)) << name(kind) << " asks about the suite's own shape";
   }

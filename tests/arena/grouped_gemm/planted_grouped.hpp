@@ -34,7 +34,7 @@ struct GroupedKernelCall {
             values.push_back(static_cast<float>(outputs.value[i]));
           }
           const Tensor c = group_output(call, part.expert);
-          formats::requantise_row(c, task.problem.layout == RowLayout::slots ? row : first + row, values);
+          formats::quantize_row(c, task.problem.layout == RowLayout::slots ? row : first + row, values);
           continue;
         }
         for (const std::int64_t column : part.region.columns) {

@@ -29,7 +29,7 @@ LayerTask experts(Format intermediate = Format::bf16) {
                   .hidden_size = 48,
                   .intermediate_size = 128,
                   .intermediate = intermediate};
-  task.of_experts = 5;
+  task.total_experts = 5;
   task.skipped = 6;
   task.repeated = 4;
   return task;
@@ -50,7 +50,7 @@ std::vector<LayerTask> all_forms() {
   all[2].problem.gate_up = Format::nvfp4;
   all[2].problem.gate_up_bias = all[2].problem.down_bias = true;
   all[2].problem.activation.kind = ActivationKind::swiglu_clamped;
-  all[2].of_experts = 12;
+  all[2].total_experts = 12;
   all[2].routing = Routing::zipf;
   all[3].problem.intermediate_scale = 0.0625F;
   all[3].problem.down = Format::nvfp4;
@@ -161,7 +161,7 @@ TEST(LayerArena, AnIntermediateThatIsNotRequantisedIsFound) {
 TEST(LayerArena, EveryTileOfALargeProblemIsSeen) {
   LayerTask task;
   task.problem = {.experts = 3, .tokens = 500, .top_k = 2, .hidden_size = 832, .intermediate_size = 448};
-  task.of_experts = 3;
+  task.total_experts = 3;
   const auto inputs = layer_inputs(task, Distribution::normal, 5);
   const auto find = [&](std::string_view name) {
     const auto one = std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.name == name; });
@@ -249,7 +249,7 @@ TEST(LayerArena, SuitesHaveModelsAndEdges) {
     }
   }
   LayerTask few = experts();
-  few.problem.experts = few.of_experts = 100;
+  few.problem.experts = few.total_experts = 100;
   few.problem.tokens = 1;
   LayerTask many = few;
   many.problem.tokens = 100;
@@ -314,8 +314,8 @@ TEST(LayerArena, TheOutlookIsOfBothProducts) {
   LayerTask task = experts();
   const DeviceSpec& card = device_spec("H200");
   const Operation& operation = moe_layer_operation();
-  const Outlook outlook = operation.outlook(problem_of(task), {"moe_layer", "planned"}, card, {});
-  ASSERT_TRUE(outlook.obstacles.empty()) << outlook.obstacles.front();
+  const PlannerResult outlook = operation.outlook(problem_of(task), {"moe_layer", "planned"}, card, {});
+  ASSERT_TRUE(outlook.infeasible_reasons.empty()) << outlook.infeasible_reasons.front();
   EXPECT_GT(outlook.prediction.us(), 0);
   LayerTask large = task;
   large.problem.tokens = 2000;
@@ -327,13 +327,13 @@ TEST(LayerArena, TheOutlookIsOfBothProducts) {
   EXPECT_NE(outlook.prediction.why.find("down: "), std::string::npos);
   EXPECT_NE(outlook.prediction.why.find("sorting the choices"), std::string::npos);
   EXPECT_NE(outlook.prediction.why.find("adding up the rows"), std::string::npos);
-  const Outlook of_others = operation.outlook(problem_of(task), {"moe_layer", "packed"}, card, {});
+  const PlannerResult of_others = operation.outlook(problem_of(task), {"moe_layer", "packed"}, card, {});
   EXPECT_TRUE(of_others.is_for_other_formats);
-  EXPECT_EQ(of_others.obstacles.front().substr(0, 9), "gate_up: ");
+  EXPECT_EQ(of_others.infeasible_reasons.front().substr(0, 9), "gate_up: ");
   task.problem.down = Format::fp8_block;
-  const Outlook none = operation.outlook(problem_of(task), {"moe_layer", "planned"}, card, {});
+  const PlannerResult none = operation.outlook(problem_of(task), {"moe_layer", "planned"}, card, {});
   EXPECT_TRUE(none.is_for_other_formats);
-  EXPECT_EQ(none.obstacles,
+  EXPECT_EQ(none.infeasible_reasons,
             std::vector<std::string>{"down: no strategy is made for bf16 with fp8_block to bf16 on H200"});
 }
 

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 const fs::path folder = fs::path(THRESHER_SOURCE_DIR) / "pitches/origin";
 
-std::map<std::string, Opinion> origins() {
-  std::map<std::string, Opinion> opinions;
+std::map<std::string, PitchScore> origins() {
+  std::map<std::string, PitchScore> opinions;
   for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
     const Pitch pitch = load_pitch(file.path().string());
     const bool is_16_bit = pitch.baseline.knobs.contains("block_outputs");
@@ -40,11 +40,11 @@ Pitch pitch_of(const std::string& contestant_knobs, const std::string& more = ""
                      "p.toml");
 }
 
-Opinion asked(const Pitch& pitch, std::string_view device = "H200") {
+PitchScore asked(const Pitch& pitch, std::string_view device = "H200") {
   return consider(pitch, load_suite("origin").problems, device_spec(device));
 }
 
-TEST(Panel, EveryPitchOfTheOriginIsFeasibleAndPredicted) {
+TEST(PitchRanking, EveryPitchOfTheOriginIsFeasibleAndPredicted) {
   const auto opinions = origins();
   EXPECT_EQ(opinions.size(), 8U);
   for (const auto& [name, opinion] : opinions) {
@@ -55,24 +55,24 @@ TEST(Panel, EveryPitchOfTheOriginIsFeasibleAndPredicted) {
   }
 }
 
-TEST(Panel, AStrategyForOtherFormatsIsNotCalledInfeasible) {
+TEST(PitchRanking, AStrategyForOtherFormatsIsNotCalledInfeasible) {
   const Pitch pitch = load_pitch((folder / "tile_tuning.toml").string());
   const auto opinion_on = [&](const char* suite) {
     return consider(pitch, load_suite(suite).problems, device_spec("H200"));
   };
-  const Opinion elsewhere = opinion_on(pitch.contestant.strategy == "packed" ? "origin_bf16" : "origin");
+  const PitchScore elsewhere = opinion_on(pitch.contestant.strategy == "packed" ? "origin_bf16" : "origin");
   EXPECT_TRUE(elsewhere.reason.starts_with("not for these formats: strategy " + pitch.contestant.strategy))
       << elsewhere.reason;
   EXPECT_FALSE(elsewhere.predicted_speedup);
 }
 
 // What the origin found out by building it.
-TEST(Panel, TheOriginsClaimsAreNotBelieved) {
+TEST(PitchRanking, TheOriginsClaimsAreNotBelieved) {
   auto opinions = origins();
   EXPECT_LT(*opinions["pipeline_stages"].predicted_speedup, 1.05);
   EXPECT_LT(opinions["pipeline_stages"].predicted_high, opinions["pipeline_stages"].claimed_low);
   // The epilogue's whole share is under what was claimed for storing it in another way.
-  EXPECT_LT(*opinions["tma_store_epilogue"].most_possible, 1.12);
+  EXPECT_LT(*opinions["tma_store_epilogue"].max_possible, 1.12);
   EXPECT_LT(*opinions["tma_store_epilogue"].predicted_speedup, 1.05);
   EXPECT_GE(opinions["tma_store_epilogue_revised"].predicted_high, opinions["tma_store_epilogue_revised"].claimed_low);
   EXPECT_GT(opinions["tma_store_epilogue_revised"].evidence_score, opinions["tma_store_epilogue"].evidence_score);
@@ -85,19 +85,19 @@ TEST(Panel, TheOriginsClaimsAreNotBelieved) {
 
 // Tiles that fit are predicted to be much faster than tiles of 8 tokens; a pitch that says it touches the launch alone
 // can give back no more.
-TEST(Panel, TheIntervalHoldsItsOwnMiddle) {
+TEST(PitchRanking, TheIntervalHoldsItsOwnMiddle) {
   Pitch pitch = pitch_of("block_tokens = 128, stages = 4");
   pitch.baseline.knobs = {{"block_tokens", "8"}, {"stages", "3"}};
   pitch.claim.touches = "launch";
-  const Opinion opinion = asked(pitch);
+  const PitchScore opinion = asked(pitch);
   ASSERT_TRUE(opinion.predicted_speedup) << opinion.reason;
-  EXPECT_EQ(opinion.predicted_speedup, opinion.most_possible);
+  EXPECT_EQ(opinion.predicted_speedup, opinion.max_possible);
   EXPECT_LE(opinion.predicted_low, *opinion.predicted_speedup);
   EXPECT_GE(opinion.predicted_high, *opinion.predicted_speedup);
 }
 
 // With knobs and without them, the tokens' preparation included: what the ledger freezes is ops::forecast.
-TEST(Panel, PredictsWhatTheLedgerKeeps) {
+TEST(PitchRanking, PredictsWhatTheLedgerKeeps) {
   Pitch pitch = pitch_of("block_tokens = 256");
   pitch.baseline.knobs = {};
   const std::vector<Problem> problems{load_suite("origin").problems.front()};
@@ -110,8 +110,8 @@ TEST(Panel, PredictsWhatTheLedgerKeeps) {
   EXPECT_DOUBLE_EQ(*consider(pitch, problems, device).predicted_speedup, before / after.us());
 }
 
-TEST(Panel, RanksByScoreWithTheWithdrawnLast) {
-  std::vector<Opinion> opinions(3);
+TEST(PitchRanking, RanksByScoreWithTheWithdrawnLast) {
+  std::vector<PitchScore> opinions(3);
   opinions[0].pitch = "withdrawn";
   opinions[0].score = 0.9;
   opinions[0].withdrawn = true;
@@ -125,30 +125,30 @@ TEST(Panel, RanksByScoreWithTheWithdrawnLast) {
   EXPECT_EQ(opinions[2].pitch, "withdrawn");
 }
 
-TEST(Panel, APitchUnderItsOwnThresholdIsWithdrawn) {
+TEST(PitchRanking, APitchUnderItsOwnThresholdIsWithdrawn) {
   const std::string abort = "[abort]\nshare_of_time_below = ";
-  const Opinion kept = asked(pitch_of("block_tokens = 128, stages = 4", abort + "0.001\n"));
+  const PitchScore kept = asked(pitch_of("block_tokens = 128, stages = 4", abort + "0.001\n"));
   EXPECT_FALSE(kept.withdrawn) << kept.reason;
-  const Opinion gone = asked(pitch_of("block_tokens = 128, stages = 4", abort + "0.5\n"));
+  const PitchScore gone = asked(pitch_of("block_tokens = 128, stages = 4", abort + "0.5\n"));
   EXPECT_TRUE(gone.withdrawn);
   EXPECT_NE(gone.reason.find("under its own abort threshold of 50.0 %: withdrawn"), std::string::npos) << gone.reason;
-  EXPECT_LE(*gone.predicted_speedup, *gone.most_possible);
+  EXPECT_LE(*gone.predicted_speedup, *gone.max_possible);
 }
 
-TEST(Panel, WhatCannotExistIsWithdrawnWithTheNumber) {
-  const Opinion opinion = asked(pitch_of("block_tokens = 256, blocks_per_slot = 2, stages = 9"));
+TEST(PitchRanking, WhatCannotExistIsWithdrawnWithTheNumber) {
+  const PitchScore opinion = asked(pitch_of("block_tokens = 256, blocks_per_slot = 2, stages = 9"));
   EXPECT_TRUE(opinion.withdrawn);
   EXPECT_EQ(opinion.feasible_problems, 0U);
   EXPECT_EQ(opinion.feasibility_score, 0);
   EXPECT_NE(opinion.reason.find("over the limit of 232448"), std::string::npos) << opinion.reason;
 }
 
-TEST(Panel, EvidenceCountsForLessOnACardThatWasNeverMeasured) {
+TEST(PitchRanking, EvidenceCountsForLessOnACardThatWasNeverMeasured) {
   const Pitch pitch = pitch_of("block_tokens = 128, stages = 4");
   EXPECT_GT(asked(pitch, "H200").evidence_score, asked(pitch, "H100").evidence_score);
 }
 
-TEST(Panel, RiskAndDaysAreCosts) {
+TEST(PitchRanking, RiskAndDaysAreCosts) {
   const std::string knobs = "block_tokens = 128, stages = 4";
   const double low = asked(pitch_of(knobs, "[cost]\nrisk = \"low\"\n")).score;
   const double medium = asked(pitch_of(knobs)).score;
@@ -159,13 +159,13 @@ TEST(Panel, RiskAndDaysAreCosts) {
   EXPECT_LT(days, low);
 }
 
-TEST(Panel, KnobsAreWhatPlanIsAskedFor) {
+TEST(PitchRanking, KnobsAreWhatPlanIsAskedFor) {
   const DualGemmOptions fast = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}, {"stages", "5"}}});
   EXPECT_EQ(fast.strategy, "packed");
   EXPECT_EQ(fast.knobs, (Knobs{{"numerics", "fast"}, {"stages", "5"}}));
 }
 
-TEST(Panel, SharesAreOfThePartsThatArePitched) {
+TEST(PitchRanking, SharesAreOfThePartsThatArePitched) {
   planner::TimeParts parts;
   parts.main_us = 8;
   parts.epilogue_us = 1;
@@ -176,7 +176,7 @@ TEST(Panel, SharesAreOfThePartsThatArePitched) {
   EXPECT_FALSE(touched_share("the mood", parts));
 }
 
-TEST(Panel, ItsOwnForecastsAreJudged) {
+TEST(PitchRanking, ItsOwnForecastsAreJudged) {
   const std::vector<Forecast> forecasts{{1.5, 1.8, 0.77}, {1.0, 1.05, 1.03}, {0.9, 1.1, 1.0}, {1.2, 1.2, 1.2}};
   const ForecastQuality quality = quality_of(forecasts);
   EXPECT_EQ(quality.count, 4U);

@@ -38,16 +38,16 @@ std::vector<Pitch> pitches_in(const std::vector<std::string>& folders) {
 
 std::vector<Problem> lists() { return load_suite("grouped_origin").problems; }
 
-std::string foretold_of(const DeviceSpec& device) {
+std::string predicted_times(const DeviceSpec& device) {
   return foretell(device, published(), pitches_in({"origin", "blackwell"}), lists());
 }
 
 /// What the command writes.
 const std::string& foretold() {
-  static const std::string text = foretold_of(device_spec("B200"));
+  static const std::string text = predicted_times(device_spec("B200"));
   return text;
 }
-const json& foretold_json() {
+const json& predicted_json() {
   static const json all = json::parse(foretold());
   return all;
 }
@@ -55,20 +55,20 @@ const json& foretold_json() {
 // A changed constant, model or candidate shows here: write the file anew on purpose, before anybody runs there, with
 //   thresher predict --device-table b200 --output measurements/predictions_b200.json pitches/origin/*.toml
 //   pitches/blackwell/*.toml
-TEST(Foretold, TheCommittedFileIsWhatTheCommandWritesNow) {
+TEST(Predicted, TheCommittedFileIsWhatTheCommandWritesNow) {
   const InputFile committed = read_input_file(root + "/measurements/predictions_b200.json");
   ASSERT_TRUE(committed.bytes) << committed.obstacle;
   EXPECT_EQ(*committed.bytes, foretold());
 }
 
-TEST(Foretold, AChangedConstantChangesTheFile) {
+TEST(Predicted, AChangedConstantChangesTheFile) {
   DeviceSpec other = device_spec("B200");
   other.tensor.card_bytes_per_us.value = 16.0e6;
-  EXPECT_NE(foretold_of(other), foretold());
+  EXPECT_NE(predicted_times(other), foretold());
 }
 
-TEST(Foretold, EveryTimeOfTheKernelIsAnIntervalWithItsBound) {
-  const json& all = foretold_json();
+TEST(Predicted, EveryTimeOfTheKernelIsAnIntervalWithItsBound) {
+  const json& all = predicted_json();
   EXPECT_EQ(all["device"], "B200");
   EXPECT_EQ(all["constants"].size(), tensor_unit_fields.size());
   ASSERT_EQ(all["dual_gemm"].size(), 4U);
@@ -98,16 +98,16 @@ TEST(Foretold, EveryTimeOfTheKernelIsAnIntervalWithItsBound) {
   }
 }
 
-TEST(Foretold, ThePublishedProblemsAreTheOrigins) {
-  std::vector<std::string> foretold_labels;
-  for (const json& problem : foretold_json()["dual_gemm"]) {
-    foretold_labels.push_back(problem["problem"]);
+TEST(Predicted, ThePublishedProblemsAreTheOrigins) {
+  std::vector<std::string> predicted_labels;
+  for (const json& problem : predicted_json()["dual_gemm"]) {
+    predicted_labels.push_back(problem["problem"]);
   }
   std::vector<std::string> labels;
   for (const Problem& problem : load_suite("origin").problems) {
     labels.push_back(label(problem));
   }
-  EXPECT_EQ(foretold_labels, labels);
+  EXPECT_EQ(predicted_labels, labels);
   const Published given = published();
   const std::vector<Problem> all = lists();
   ASSERT_EQ(given.grouped.size(), 4U);
@@ -121,9 +121,9 @@ TEST(Foretold, ThePublishedProblemsAreTheOrigins) {
 }
 
 // Whom the script on a card enters is whom times were foretold of.
-TEST(Foretold, BothSidesOfEveryPitchOfTheCardAreForetold) {
+TEST(Predicted, BothSidesOfEveryPitchOfTheCardAreForetold) {
   std::vector<std::string> contestants;
-  for (const json& contestant : foretold_json()["dual_gemm"][0]["contestants"]) {
+  for (const json& contestant : predicted_json()["dual_gemm"][0]["contestants"]) {
     contestants.push_back(contestant["contestant"]);
   }
   const std::vector<Pitch> pitches = pitches_in({"blackwell"});
@@ -136,8 +136,8 @@ TEST(Foretold, BothSidesOfEveryPitchOfTheCardAreForetold) {
 }
 
 // What the panel of a pitch of ours claims was foretold.
-TEST(Foretold, OurOwnClaimsHoldWhatIsForetold) {
-  for (const json& pitch : foretold_json()["pitches"]) {
+TEST(Predicted, OurOwnClaimsHoldWhatIsForetold) {
+  for (const json& pitch : predicted_json()["pitches"]) {
     if (pitch["here"] == "as it stands") {
       EXPECT_LE(pitch["claimed"][0], pitch["speedup"]) << pitch["pitch"];
       EXPECT_GE(pitch["claimed"][1], pitch["speedup"]) << pitch["pitch"];
@@ -163,9 +163,9 @@ std::string row_of(const json& problem) {
                      problem["contestants"][0]["bound"].get<std::string>(), best);
 }
 
-TEST(Foretold, TheDocumentsTableIsTheFiles) {
+TEST(Predicted, TheDocumentsTableIsTheFiles) {
   const std::string document = *read_input_file(root + "/docs/kernels/blackwell.md").bytes;
-  for (const json& problem : foretold_json()["dual_gemm"]) {
+  for (const json& problem : predicted_json()["dual_gemm"]) {
     EXPECT_NE(document.find(row_of(problem)), std::string::npos) << row_of(problem);
   }
 }
@@ -179,7 +179,7 @@ std::string refusal(const DeviceSpec& device, const std::vector<Pitch>& pitches)
   return "not refused";
 }
 
-TEST(Foretold, RefusesWhatItHasNoWordsFor) {
+TEST(Predicted, RefusesWhatItHasNoWordsFor) {
   EXPECT_EQ(refusal(device_spec("H200"), {}), "predict: the constants of H200 have no intervals: name B200 or GB300");
   Pitch unknown = pitches_in({"origin"}).front();
   unknown.file = "elsewhere/mine.toml";
@@ -196,7 +196,7 @@ json run_of(const std::vector<std::pair<std::string, double>>& times, const std:
   return run;
 }
 
-TEST(Foretold, AScoreCountsHitsAndOrders) {
+TEST(Predicted, AScoreCountsHitsAndOrders) {
   const json intervals{{"device", "B200"},
                        {"grouped", json::array()},
                        {"dual_gemm",

@@ -53,7 +53,7 @@ std::map<int, int> pairings(const std::vector<MatchRecord>& matches) {
   return found;
 }
 
-TEST(Deal, EveryMatchHasOneShardAndTheShardsAreEven) {
+TEST(StridedTiles, EveryMatchHasOneShardAndTheShardsAreEven) {
   for (const int suites : {1, 2, 5}) {
     for (const int challengers : {1, 2, 7}) {
       for (const int count : {1, 2, 3, 8, 40, 4096}) {
@@ -71,7 +71,7 @@ TEST(Deal, EveryMatchHasOneShardAndTheShardsAreEven) {
   }
 }
 
-TEST(Deal, WhatIsHeldAgainstABaselineHasItsRowInTheSameShard) {
+TEST(StridedTiles, WhatIsHeldAgainstABaselineHasItsRowInTheSameShard) {
   const auto matches = dealt(field(3, 5), 4);
   std::set<std::size_t> all;
   for (int shard = 1; shard <= 4; ++shard) {
@@ -99,7 +99,7 @@ TEST(Deal, WhatIsHeldAgainstABaselineHasItsRowInTheSameShard) {
   }
 }
 
-TEST(Deal, ASuiteThatCostsMoreIsSpreadWider) {
+TEST(StridedTiles, ASuiteThatCostsMoreIsSpreadWider) {
   std::vector<double> costs(10, 1);
   std::fill(costs.begin() + 5, costs.end(), 10.0);
   const auto matches = dealt(field(2, 4), 4, costs);
@@ -108,14 +108,14 @@ TEST(Deal, ASuiteThatCostsMoreIsSpreadWider) {
   EXPECT_EQ(matches[9].shard, 4);
 }
 
-TEST(Deal, ABaselineThatNobodyMeetsIsDealtByItself) {
+TEST(StridedTiles, ABaselineThatNobodyMeetsIsDealtByItself) {
   const auto matches = dealt({{"a", "base", "base"}, {"b", "base", "base"}, {"b", "c", "base"}}, 2);
   EXPECT_EQ(matches[0].shard, 1);
   EXPECT_EQ(matches[1].shard, 2);
   EXPECT_EQ(matches_held(matches, 1), std::vector<std::size_t>{0}) << "of another suite";
 }
 
-TEST(Deal, MoreShardsThanPairingsLeaveSomeEmpty) {
+TEST(StridedTiles, MoreShardsThanPairingsLeaveSomeEmpty) {
   const auto matches = dealt(field(1, 1), 3);
   std::size_t held = 0;
   for (int shard = 1; shard <= 3; ++shard) {

@@ -34,12 +34,12 @@ TEST(CudaRig, ACacheThatWasSetAsideIsPutRight) {
   SKIP_WITHOUT_GPU();
   const std::unique_ptr<Rig> rig = cuda_rig(0);
   const std::size_t before = runtime::persisting_cache_bytes(0);
-  EXPECT_EQ(rig->put_right(), "");
+  EXPECT_EQ(rig->restore(), "");
   runtime::set_persisting_cache_bytes(0, std::size_t{4} << 20);
   ASSERT_NE(runtime::persisting_cache_bytes(0), before) << "the GPU has no such part, or had it already";
-  EXPECT_EQ(rig->put_right(), "it left a part of the GPU's cache set aside for lines that persist");
+  EXPECT_EQ(rig->restore(), "it left a part of the GPU's cache set aside for lines that persist");
   EXPECT_EQ(runtime::persisting_cache_bytes(0), before);
-  EXPECT_EQ(rig->put_right(), "");
+  EXPECT_EQ(rig->restore(), "");
 }
 
 TEST(CudaMemory, SaysWhatIsFree) {

@@ -15,7 +15,7 @@ namespace {
 
 TEST(Environment, NothingIsSaidOfWhatIsAsItWas) {
   const Environment before;
-  EXPECT_EQ(before.put_right(), "");
+  EXPECT_EQ(before.restore(), "");
 }
 
 TEST(Environment, AnotherSizeOfOpenMPsTeamsIsPutRight) {
@@ -27,9 +27,9 @@ TEST(Environment, AnotherSizeOfOpenMPsTeamsIsPutRight) {
   const Environment before;
   const int threads = ask();
   set(threads + 3);
-  EXPECT_EQ(before.put_right(), "it left OpenMP's teams with another number of threads");
+  EXPECT_EQ(before.restore(), "it left OpenMP's teams with another number of threads");
   EXPECT_EQ(ask(), threads);
-  EXPECT_EQ(before.put_right(), "");
+  EXPECT_EQ(before.restore(), "");
 }
 
 TEST(Environment, OtherProcessorsArePutRight) {
@@ -46,7 +46,7 @@ TEST(Environment, OtherProcessorsArePutRight) {
     }
   }
   ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
-  EXPECT_EQ(before.put_right(), "it left the judge bound to other processors");
+  EXPECT_EQ(before.restore(), "it left the judge bound to other processors");
   cpu_set_t now{};
   ASSERT_EQ(::sched_getaffinity(0, sizeof(now), &now), 0);
   EXPECT_TRUE(CPU_EQUAL(&now, &all));
@@ -57,7 +57,7 @@ TEST(Environment, FlushedSubnormalsArePutRight) {
   const Environment before;
   const unsigned mode = _mm_getcsr();
   _mm_setcsr(mode | 0x8040U);
-  EXPECT_EQ(before.put_right(), "it left the processor's floating-point mode changed");
+  EXPECT_EQ(before.restore(), "it left the processor's floating-point mode changed");
   EXPECT_EQ(_mm_getcsr() & 0x8040U, mode & 0x8040U);
 }
 #endif

@@ -74,7 +74,7 @@ TEST_F(FileBeneath, LinksAreNotFollowedWhereverTheyPoint) {
 TEST_F(FileBeneath, OnlyRegularFilesOfSomeSizeAreRead) {
   ASSERT_EQ(::mkfifo((pitch_ / "pipe.cpp").c_str(), 0600), 0);
   std::ofstream(pitch_ / "large.cpp");
-  fs::resize_file(pitch_ / "large.cpp", most_text_bytes + 1);
+  fs::resize_file(pitch_ / "large.cpp", max_text_bytes + 1);
   expect_refused("pipe.cpp", "it is not a regular file");
   expect_refused("deep", "it is not a regular file");
   expect_refused("mine.cpp/", "it is not a regular file");

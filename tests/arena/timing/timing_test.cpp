@@ -172,7 +172,7 @@ TEST(Timing, ABusyMachineIsGivenUpWithinTheLimit) {
 }
 
 TEST(Timing, ALittleWaitingAndAKernelThatDoesNotTellDropNothing) {
-  for (const std::optional<double> told : {std::optional(most_waited_share), std::optional<double>()}) {
+  for (const std::optional<double> told : {std::optional(max_waited_share), std::optional<double>()}) {
     const Outcome outcome = judge({.noise = 0.01, .waited_share = [told] { return told; }}, 1000, 1000,
                                   TimingMode::cold_burst, 1, {.budget_s = 2});
     EXPECT_EQ(outcome.times.mode(TimingMode::cold_burst).waited, 0U);
@@ -244,7 +244,7 @@ class Diary final : public Attendant {
  public:
   void prepare(Role, const Batch& batch, bool) override { entries.push_back("prepare " + first_of(batch)); }
   void make(Role, const Batch& batch) override { entries.push_back("make " + first_of(batch)); }
-  void hand_over(Role, const Batch& batch) override { entries.push_back("hand over " + first_of(batch)); }
+  void reallocation(Role, const Batch& batch) override { entries.push_back("hand over " + first_of(batch)); }
   std::string inspect(Role, const Batch& batch, bool) override {
     entries.push_back("inspect " + first_of(batch));
     return {};

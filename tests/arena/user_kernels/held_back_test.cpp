@@ -21,24 +21,24 @@ struct Place {
   std::array<std::byte, 16> bytes{};
 };
 
-std::vector<std::byte> read(const HeldBack& back) {
+std::vector<std::byte> read(const DelayedInput& back) {
   std::vector<std::byte> bytes(back.place().size());
   back.download(0, bytes);
   return bytes;
 }
 
-TEST(HeldBack, TakesAwayWhatLiesThere) {
+TEST(DelayedInput, TakesAwayWhatLiesThere) {
   Place place;
-  HeldBack back(place.bytes);
+  DelayedInput back(place.bytes);
   EXPECT_TRUE(place.is_all(std::byte{0}));
   EXPECT_EQ(read(back), std::vector(16, old));
   back.put_in();
   EXPECT_TRUE(place.is_all(old));
 }
 
-TEST(HeldBack, WhatIsUploadedIsNotThereBeforeItIsPutIn) {
+TEST(DelayedInput, WhatIsUploadedIsNotThereBeforeItIsPutIn) {
   Place place;
-  HeldBack back(place.bytes);
+  DelayedInput back(place.bytes);
   back.put_in();
   back.upload(0, std::vector(16, fresh));
   EXPECT_TRUE(place.is_all(old));
@@ -47,9 +47,9 @@ TEST(HeldBack, WhatIsUploadedIsNotThereBeforeItIsPutIn) {
   EXPECT_TRUE(place.is_all(fresh));
 }
 
-TEST(HeldBack, APartIsExchangedAmongWhatLiesThere) {
+TEST(DelayedInput, APartIsExchangedAmongWhatLiesThere) {
   Place place;
-  HeldBack back(place.bytes);
+  DelayedInput back(place.bytes);
   back.put_in();
   back.upload(4, std::vector(2, fresh));
   back.fill(8, fresh, 1);
@@ -61,9 +61,9 @@ TEST(HeldBack, APartIsExchangedAmongWhatLiesThere) {
 }
 
 // Else nobody would see that a kernel writes to its inputs.
-TEST(HeldBack, WhatBecomesOfItOnceItIsInIsRead) {
+TEST(DelayedInput, WhatBecomesOfItOnceItIsInIsRead) {
   Place place;
-  HeldBack back(place.bytes);
+  DelayedInput back(place.bytes);
   back.put_in();
   place.bytes[3] = fresh;
   EXPECT_EQ(read(back)[3], fresh);

@@ -39,7 +39,7 @@ class CalledOneByOne : public ::testing::Test {
     options.readable = folder_.path();
     options.match_time = std::move(time);
     options.is_contestants = true;
-    options.most_memory_bytes = most_memory_bytes_;
+    options.max_memory_bytes = max_memory_bytes_;
     process_ = std::make_unique<KernelProcess>(
         options, Writer(Ask::load_library).put((folder_.path() / "mine.so").string()).put(std::string("mine")));
     memory_ = std::make_unique<SharedMemory>(*process_);
@@ -78,7 +78,7 @@ class CalledOneByOne : public ::testing::Test {
     }
   }
 
-  std::uint64_t most_memory_bytes_ = 0;
+  std::uint64_t max_memory_bytes_ = 0;
   runtime::TemporaryFolder folder_;
   std::unique_ptr<KernelProcess> process_;
   std::unique_ptr<SharedMemory> memory_;
@@ -195,7 +195,7 @@ constexpr const char* hoards = R"(
   })";
 
 TEST_F(CalledOneByOne, MemoryThatNoLimitCountsIsSeen) {
-  most_memory_bytes_ = std::uint64_t{256} << 20;
+  max_memory_bytes_ = std::uint64_t{256} << 20;
   begin(std::string(hoards) + "\n  for (;;) pause();");
   try {
     (void)call({1, 0, sets});

@@ -61,12 +61,12 @@ TEST(Wire, WhatHoldsAProcessIsTold) {
 
 TEST(Wire, ALongMessageIsCutAndSaidToBe) {
   const Line line;
-  const std::vector<std::byte> longer(most_message_bytes + 1);
+  const std::vector<std::byte> longer(max_message_bytes + 1);
   ASSERT_TRUE(send_message(line.ends[0], longer));
   const Received received = receive_message(line.ends[1], false, Descriptors::refused);
   EXPECT_EQ(received.what, Received::What::message);
   EXPECT_TRUE(received.is_cut);
-  EXPECT_EQ(received.bytes.size(), most_message_bytes);
+  EXPECT_EQ(received.bytes.size(), max_message_bytes);
   EXPECT_EQ(receive_message(line.ends[1], false, Descriptors::refused).what, Received::What::nothing_yet);
 }
 
@@ -90,7 +90,7 @@ TEST(Wire, SharedMemoryKeepsItsLength) {
 TEST(Wire, WordsOfAProcessAreShownAsPlainText) {
   EXPECT_EQ(printable("plain text, 100 %"), "plain text, 100 %");
   EXPECT_EQ(printable("\033[31mred\007\n\xC2\x9B"), "?[31mred????");
-  EXPECT_EQ(printable(std::string(100000, 'x')).size(), most_sentence_bytes);
+  EXPECT_EQ(printable(std::string(100000, 'x')).size(), max_sentence_bytes);
 }
 
 TEST(Wire, EveryAddressOfACallIsTranslatedAndNullStaysNull) {

@@ -28,7 +28,7 @@ struct DirectoryParams {
 };
 
 inline constexpr u32 directory_tile_rows = 8;
-inline constexpr thresher::pipeline::Rungs directory_rungs{directory_tile_rows, directory_tile_rows};
+inline constexpr thresher::pipeline::TileWidths directory_rungs{directory_tile_rows, directory_tile_rows};
 
 TH_KERNEL(64, 1) walk_directory(TH_GRID_CONSTANT const DirectoryParams params) {
   const auto is = [&](DirectoryDefect wanted) { return params.defect == wanted; };

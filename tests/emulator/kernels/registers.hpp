@@ -33,7 +33,7 @@ TH_DEVICE void multiply_once() {
   wgmma::wait<0>();
 }
 
-TH_KERNEL(640, 1) hand_over(TH_GRID_CONSTANT const RegisterParams params) {
+TH_KERNEL(640, 1) reallocation(TH_GRID_CONSTANT const RegisterParams params) {
   const auto is = [&](RegisterDefect wanted) { return params.defect == wanted; };
   for (u32 i = launch::thread_index(); i < register_shared_bytes / 4; i += 640) {
     launch::shared_memory().as<u32>().store(i, 0);

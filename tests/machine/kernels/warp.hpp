@@ -145,7 +145,7 @@ struct RegisterParams {
 };
 
 /// Registers go from the last warpgroup to the other four; all still compute.
-TH_KERNEL(640, 1) hand_over(TH_GRID_CONSTANT const RegisterParams params) {
+TH_KERNEL(640, 1) reallocation(TH_GRID_CONSTANT const RegisterParams params) {
   if (warp::group_index() == 4) {
     registers::decrease<24>();
   } else {

@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t most_tool_bytes = std::uint64_t{1} << 30;
-constexpr std::size_t most_files = 500;
-constexpr std::size_t most_bytes = std::size_t{4} << 20;
+constexpr std::uint64_t max_tool_bytes = std::uint64_t{1} << 30;
+constexpr std::size_t max_files = 500;
+constexpr std::size_t max_bytes = std::size_t{4} << 20;
 
 /// One hash of many files, whatever order they were read in.
 std::string hash_of(std::vector<fs::path>& files) {
@@ -62,7 +62,7 @@ BuildEvidence evidence_of(const BuildRecord& record) {
 }
 
 ToolFile tool_file(const fs::path& path) {
-  const std::optional<std::string> content = read_input_file(path, most_tool_bytes).bytes;
+  const std::optional<std::string> content = read_input_file(path, max_tool_bytes).bytes;
   if (!content) {
     throw Error(ErrorCode::io, fmt::format("{} cannot be read", path.string()));
   }
@@ -81,10 +81,10 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
 }
 
 std::string in_a_sentence(std::string_view said) {
-  constexpr std::size_t most_columns = 400;
-  const std::string shown = printable(said.substr(0, 4 * most_columns));  // bytes of as many characters, at most
-  const std::string_view part = first_columns(shown, most_columns);
-  return part.size() == shown.size() && said.size() <= 4 * most_columns ? shown : std::string(part) + "…";
+  constexpr std::size_t max_columns = 400;
+  const std::string shown = printable(said.substr(0, 4 * max_columns));  // bytes of as many characters, at most
+  const std::string_view part = first_columns(shown, max_columns);
+  return part.size() == shown.size() && said.size() <= 4 * max_columns ? shown : std::string(part) + "…";
 }
 
 const std::string& IncludedFiles::add(const fs::path& file) {
@@ -98,10 +98,10 @@ const std::string& IncludedFiles::add(const fs::path& file) {
     throw Error(ErrorCode::compile, fmt::format("it includes {}, which is no text in UTF-8 that can be read", path));
   }
   bytes_ += text->size();
-  if (files_.size() == most_files || bytes_ > most_bytes) {
+  if (files_.size() == max_files || bytes_ > max_bytes) {
     throw Error(ErrorCode::compile,
-                fmt::format("it includes more than {} files or {} MiB beside it, and no more are kept", most_files,
-                            most_bytes >> 20));
+                fmt::format("it includes more than {} files or {} MiB beside it, and no more are kept", max_files,
+                            max_bytes >> 20));
   }
   fs::create_directories((to_ / path).parent_path());
   write_text(to_ / path, *text, "a copy of a header");

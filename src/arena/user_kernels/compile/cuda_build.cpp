@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::uint64_t most_image_bytes = std::uint64_t{256} << 20;
-constexpr std::uint64_t most_request_bytes = 8 * most_text_bytes;  // a text whose every byte is escaped
+constexpr std::uint64_t max_image_bytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t max_request_bytes = 8 * max_text_bytes;  // a text whose every byte is escaped
 constexpr const char* own_header = "thresher/own_kernel.h";
 
 runtime::Confinement confinement_in(const fs::path& folder) {
@@ -239,7 +239,7 @@ CudaBuild build_cuda(const Kernel& kernel, const std::string& arch, const fs::pa
   }
   try {
     CudaBuild build;
-    build.cubin = cubin_from(answer, read_input_file(out / "image", most_image_bytes).bytes.value_or(""));
+    build.cubin = cubin_from(answer, read_input_file(out / "image", max_image_bytes).bytes.value_or(""));
     build.record.compiler = build.cubin.toolchain;
     if (const fs::path library = runtime::nvrtc_status().library_path; library.is_absolute()) {
       build.record.tools.push_back(tool_file(fs::weakly_canonical(library)));
@@ -259,7 +259,7 @@ void compile_confined(const fs::path& folder) {
   int status = 1;
   try {
     (void)runtime::confine_self(confinement_in(folder));  // from here on it starts no programs either
-    const Json request = Json::parse(read_input_file(folder / "request.json", most_request_bytes).bytes.value_or(""));
+    const Json request = Json::parse(read_input_file(folder / "request.json", max_request_bytes).bytes.value_or(""));
     const std::string text = request.at("text");
     runtime::Program program;
     program.title = request.at("title");

@@ -17,13 +17,13 @@ namespace fs = std::filesystem;
 
 /// What it says when it is asked about itself, where nothing from outside is compiled; empty when it refuses.
 std::string ask(const fs::path& compiler, const std::vector<std::string>& arguments) {
-  constexpr double most_s = 30;
+  constexpr double max_s = 30;
   const runtime::TemporaryFolder folder;
   runtime::Command command;
   command.words = {compiler.string()};
   command.words.insert(command.words.end(), arguments.begin(), arguments.end());
   command.environment = compiler_environment(folder.path());
-  const runtime::ProcessOutput output = runtime::run_process(std::move(command), {.time_s = most_s});
+  const runtime::ProcessOutput output = runtime::run_process(std::move(command), {.time_s = max_s});
   return output.succeeded() ? output.text : "";
 }
 
@@ -91,7 +91,7 @@ HostToolchain find(const std::string& name) {
 }  // namespace
 
 const HostToolchain& host_toolchain() {
-  static MadeOnce<std::string, HostToolchain> known;
+  static OnceMap<std::string, HostToolchain> known;
   const char* const chosen = std::getenv("CXX");
   const std::string name = chosen != nullptr && *chosen != '\0' ? chosen : "c++";
   return known.get(name, [&] { return find(name); });

@@ -34,7 +34,7 @@ print(json.dumps({"program": sys.executable, "version": platform.python_implemen
 )";
 
 PythonInterpreter find_python(const std::string& name) {
-  constexpr double most_s = 30;
+  constexpr double max_s = 30;
   const fs::path program = runtime::find_program(name);
   if (program.empty()) {
     throw Error(ErrorCode::unsupported,
@@ -42,7 +42,7 @@ PythonInterpreter find_python(const std::string& name) {
   }
   runtime::Command command;
   command.words = {fs::absolute(program).string(), "-E", "-c", about_itself};
-  const runtime::ProcessOutput output = runtime::run_process(std::move(command), {.time_s = most_s});
+  const runtime::ProcessOutput output = runtime::run_process(std::move(command), {.time_s = max_s});
   const nlohmann::ordered_json said = nlohmann::ordered_json::parse(output.text, nullptr, false);
   if (!output.succeeded() || !said.is_object() || !said.value("at_least_3_10", false)) {
     throw Error(ErrorCode::unsupported,
@@ -67,7 +67,7 @@ PythonInterpreter find_python(const std::string& name) {
 }  // namespace
 
 const PythonInterpreter& python_interpreter() {
-  static MadeOnce<std::string, PythonInterpreter> known;
+  static OnceMap<std::string, PythonInterpreter> known;
   const char* const chosen = std::getenv("THRESHER_PYTHON");
   const std::string name = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
   return known.get(name, [&] { return find_python(name); });

@@ -14,7 +14,7 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
-constexpr std::size_t most_descriptors = 8;
+constexpr std::size_t max_descriptors = 8;
 
 std::vector<int> descriptors_in(msghdr& header) {
   std::vector<int> found;
@@ -111,9 +111,9 @@ bool send_message(int socket, std::span<const std::byte> bytes, int descriptor) 
 
 Received receive_message(int socket, bool waits, Descriptors wanted) {
   Received received;
-  received.bytes.resize(most_message_bytes);
+  received.bytes.resize(max_message_bytes);
   iovec part{received.bytes.data(), received.bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
@@ -162,7 +162,7 @@ Reply read_reply(const Received& received, std::uint32_t number) {
 }
 
 std::string printable(const std::string& text) {
-  std::string shown = text.substr(0, most_sentence_bytes);
+  std::string shown = text.substr(0, max_sentence_bytes);
   std::replace_if(shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return shown;
 }

@@ -22,11 +22,11 @@ inline constexpr int line_descriptor = 3;
 inline constexpr int doorbell_descriptor = 4;
 
 /// No message is longer; a socket's buffer holds one.
-inline constexpr std::size_t most_message_bytes = std::size_t{32} << 10;
+inline constexpr std::size_t max_message_bytes = std::size_t{32} << 10;
 /// Calls that one message tells of.
 inline constexpr std::size_t calls_per_message = 64;
 /// Every sentence of a process is cut to this length.
-inline constexpr std::size_t most_sentence_bytes = 400;
+inline constexpr std::size_t max_sentence_bytes = 400;
 
 /// The second word of each question, after its number. Each is answered with its number, then 0 and what was asked for,
 /// or 1, an ErrorCode and a sentence.

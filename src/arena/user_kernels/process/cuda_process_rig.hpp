@@ -77,7 +77,7 @@ class CudaProcessRig final : public Rig {
   bool hold_stream(double microseconds) override;
   [[nodiscard]] std::size_t last_level_cache_bytes() const override { return own_.last_level_cache_bytes(); }
   void flush_caches() override { own_.flush_caches(); }
-  std::string put_right() override { return own_.put_right(); }
+  std::string restore() override { return own_.restore(); }
   [[nodiscard]] const Ceilings& ceilings() override { return own_.ceilings(); }
   [[nodiscard]] Machine machine() const override { return own_.machine(); }
 

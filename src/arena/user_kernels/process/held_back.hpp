@@ -8,12 +8,12 @@ namespace thresher::arena::user_kernels {
 
 /// A place in shared memory, with what is uploaded there. The process finds it there from put_in on; until then it lies
 /// in this process's own memory, and in its place is what was there before.
-class HeldBack {
+class DelayedInput {
  public:
   /// Takes away what lies there.
-  explicit HeldBack(std::span<std::byte> place);
-  HeldBack(const HeldBack&) = delete;
-  HeldBack& operator=(const HeldBack&) = delete;
+  explicit DelayedInput(std::span<std::byte> place);
+  DelayedInput(const DelayedInput&) = delete;
+  DelayedInput& operator=(const DelayedInput&) = delete;
 
   [[nodiscard]] std::span<std::byte> place() const { return place_; }
   [[nodiscard]] std::size_t offset(const void* address) const {

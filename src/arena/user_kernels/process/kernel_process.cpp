@@ -51,9 +51,9 @@ double microseconds_between(Watch::time_point start, Watch::time_point end) {
 /// What lies at some places of each call's outputs when it is said to be done, before anything of the next call is
 /// there: a process that puts a part of its calls off until it can make it together with others has not written that
 /// part yet.
-class Glances {
+class OutputSamples {
  public:
-  Glances(Random& random, const Batch& batch, const std::vector<std::span<const std::byte>>& outputs) {
+  OutputSamples(Random& random, const Batch& batch, const std::vector<std::span<const std::byte>>& outputs) {
     for (std::size_t call = 0; call < batch.calls; ++call) {
       const std::span<const std::byte> output = outputs[batch.set_of(call)];
       const bool is_written_again = call + batch.num_sets < batch.calls;
@@ -139,9 +139,9 @@ class KernelProcess::Waiting {
 
 KernelProcess::KernelProcess(ProcessOptions options, const Writer& load, int descriptor)
     : options_(std::move(options)), random_(secret_seed()) {
-  if (options_.most_memory_bytes == 0) {
+  if (options_.max_memory_bytes == 0) {
     const std::uint64_t limit = confinement_of_kernels({}).limits.data_bytes;
-    options_.most_memory_bytes = limit + limit / 16;
+    options_.max_memory_bytes = limit + limit / 16;
   }
   start();
   hold();
@@ -208,15 +208,15 @@ std::string KernelProcess::excess() {
     return "";
   }
   looked_at_ = now;
-  constexpr std::uint64_t most_threads = 4096;
+  constexpr std::uint64_t max_threads = 4096;
   const ProcessUse use = use_of(tree_->pid()).value_or(ProcessUse{});
-  if (use.memory_bytes > options_.most_memory_bytes) {
+  if (use.memory_bytes > options_.max_memory_bytes) {
     return fmt::format("{} took {} MiB of memory, of the {} MiB that it may, and was ended", options_.whose,
-                       use.memory_bytes >> 20, options_.most_memory_bytes >> 20);
+                       use.memory_bytes >> 20, options_.max_memory_bytes >> 20);
   }
-  return use.threads > most_threads ? fmt::format("{} started {} threads, of the {} that it may, and was ended",
-                                                  options_.whose, use.threads, most_threads)
-                                    : "";
+  return use.threads > max_threads ? fmt::format("{} started {} threads, of the {} that it may, and was ended",
+                                                 options_.whose, use.threads, max_threads)
+                                   : "";
 }
 
 void KernelProcess::check() const {
@@ -260,7 +260,7 @@ Reader KernelProcess::next_answer(std::uint32_t number, double limit_s, const st
   const Watch::time_point start = Watch::now();
   Received received;
   auto waiting = std::make_optional<Waiting>(*this);
-  const double most_s = options_.match_time ? std::min(limit_s, options_.match_time->left_s()) : limit_s;
+  const double max_s = options_.match_time ? std::min(limit_s, options_.match_time->left_s()) : limit_s;
   for (;;) {
     received = receive_message(line_.get(), false, Descriptors::refused);
     if (received.what != Received::What::nothing_yet) {
@@ -270,7 +270,7 @@ Reader KernelProcess::next_answer(std::uint32_t number, double limit_s, const st
     if (!too_much.empty()) {
       fail(too_much);
     }
-    const double left_s = most_s - seconds_since(start);
+    const double left_s = max_s - seconds_since(start);
     const double until_next_look_s = std::min(left_s, std::chrono::duration<double>(between_looks).count());
     std::array<pollfd, 2> waited{pollfd{line_.get(), POLLIN, 0}, pollfd{tree_->ended_descriptor(), POLLIN, 0}};
     const int ready =
@@ -380,11 +380,11 @@ double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Sets
     ask_what_is_late();
   }
   const auto put_in = [&](std::size_t set) {
-    for (HeldBack* const input : sets.inputs[set]) {
+    for (DelayedInput* const input : sets.inputs[set]) {
       input->put_in();
     }
   };
-  Glances glances(random_, batch, sets.outputs);
+  OutputSamples glances(random_, batch, sets.outputs);
   put_in(batch.set_of(0));
   const double used_asleep_us = processor_us();
   const Watch::time_point woken = Watch::now();

@@ -38,7 +38,7 @@ struct ProcessOptions {
   std::shared_ptr<MatchTime> match_time{};  ///< which it does not outlast; null: nobody limits it
   bool is_contestants = false;              ///< what is waited for is the contestant's share of that time
   /// That it may use, whatever its own limit counts; 0: a little more than that limit.
-  std::uint64_t most_memory_bytes = 0;
+  std::uint64_t max_memory_bytes = 0;
 };
 
 /// A file descriptor that is closed with it.
@@ -61,7 +61,7 @@ class KernelProcess {
  public:
   /// By set, in shared memory: what a call reads and no other call does, and what it writes.
   struct Sets {
-    std::vector<std::vector<HeldBack*>> inputs{};
+    std::vector<std::vector<DelayedInput*>> inputs{};
     std::vector<std::span<const std::byte>> outputs{};
     /// At the sign that the last call of a batch is done, while the process is still awake.
     std::function<void()> done{};

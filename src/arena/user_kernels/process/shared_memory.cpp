@@ -65,11 +65,11 @@ void* SharedMemory::allocate(std::size_t bytes) {
   return memory;
 }
 
-HeldBack& SharedMemory::hold_back(std::span<std::byte> place) {
+DelayedInput& SharedMemory::hold_back(std::span<std::byte> place) {
   return held_.try_emplace(place.data(), place).first->second;
 }
 
-HeldBack* SharedMemory::held(const void* address) {
+DelayedInput* SharedMemory::held(const void* address) {
   const auto* const wanted = static_cast<const std::byte*>(address);
   const auto nearest = held_.lower_bound(wanted);  // the last that begins no later
   return nearest != held_.end() && wanted < nearest->first + nearest->second.place().size() ? &nearest->second
@@ -90,7 +90,7 @@ void SharedMemory::release(void* memory) noexcept {
 }
 
 void SharedMemory::fill(void* to, std::uint8_t byte, std::size_t bytes) {
-  if (HeldBack* const back = held(to)) {
+  if (DelayedInput* const back = held(to)) {
     back->fill(back->offset(to), std::byte{byte}, bytes);
   } else {
     std::memset(to, byte, bytes);
@@ -98,7 +98,7 @@ void SharedMemory::fill(void* to, std::uint8_t byte, std::size_t bytes) {
 }
 
 void SharedMemory::upload(void* to, const void* from_host, std::size_t bytes) {
-  if (HeldBack* const back = held(to)) {
+  if (DelayedInput* const back = held(to)) {
     back->upload(back->offset(to), {static_cast<const std::byte*>(from_host), bytes});
   } else {
     std::memcpy(to, from_host, bytes);
@@ -106,7 +106,7 @@ void SharedMemory::upload(void* to, const void* from_host, std::size_t bytes) {
 }
 
 void SharedMemory::download(void* to_host, const void* from, std::size_t bytes) {
-  if (const HeldBack* const back = held(from)) {
+  if (const DelayedInput* const back = held(from)) {
     back->download(back->offset(from), {static_cast<std::byte*>(to_host), bytes});
   } else {
     std::memcpy(to_host, from, bytes);

@@ -32,22 +32,22 @@ class SharedMemory final : public Memory {
 
   /// From now on what lies there, and what is uploaded there, is put in when the caller says so, and read here as if it
   /// were in. `place` is all of a buffer, and stays held back as long as that is allocated.
-  [[nodiscard]] HeldBack& hold_back(std::span<std::byte> place);
+  [[nodiscard]] DelayedInput& hold_back(std::span<std::byte> place);
   /// The address as the process understands it (wire.hpp); throws Error(internal) for one that is not from here.
   [[nodiscard]] std::uintptr_t place(std::uintptr_t address) const;
 
  private:
   SharedPiece& share(std::size_t bytes);
   /// Null for memory that the process finds as it is here.
-  [[nodiscard]] HeldBack* held(const void* address);
+  [[nodiscard]] DelayedInput* held(const void* address);
   /// Unshares what nothing lies in any more.
   void shrink();
   void unmap(const SharedPiece& piece) noexcept;
 
   KernelProcess& process_;
   std::vector<SharedPiece> pieces_;
-  std::map<void*, std::size_t> taken_;                         // bytes by address
-  std::map<const std::byte*, HeldBack, std::greater<>> held_;  // by where they begin
+  std::map<void*, std::size_t> taken_;                             // bytes by address
+  std::map<const std::byte*, DelayedInput, std::greater<>> held_;  // by where they begin
 };
 
 }  // namespace thresher::arena::user_kernels

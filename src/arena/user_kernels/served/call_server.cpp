@@ -143,7 +143,7 @@ class Server {
   static void refuse(std::uint32_t number, ErrorCode code, const std::string& sentence) {
     Writer answer;
     answer.put(number).put(std::uint32_t{1}).put(static_cast<std::uint32_t>(code));
-    answer.put(sentence.substr(0, most_sentence_bytes));
+    answer.put(sentence.substr(0, max_sentence_bytes));
     say(answer);
   }
 

@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::uint32_t warps_of_group = 4;
 
-std::string in_words(const HandOver& hand_over, const Words& words) {
-  return std::string(hand_over.increase ? "registers::increase" : "registers::decrease") + words.at(hand_over.site) +
-         " to " + std::to_string(hand_over.count);
+std::string in_words(const HandOver& reallocation, const Words& words) {
+  return std::string(reallocation.increase ? "registers::increase" : "registers::decrease") +
+         words.at(reallocation.site) + " to " + std::to_string(reallocation.count);
 }
 
 bool same(const std::vector<HandOver>& one, const std::vector<HandOver>& other) {

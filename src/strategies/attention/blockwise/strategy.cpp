@@ -10,7 +10,7 @@ struct Config {
   int threads = 0;
 };
 
-constexpr int most_threads = 1024;
+constexpr int max_threads = 1024;
 
 class Blockwise final : public Strategy<AttentionProblem> {
  public:
@@ -22,11 +22,12 @@ class Blockwise final : public Strategy<AttentionProblem> {
   [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem&, const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const AttentionProblem&,
+                                                              const DeviceSpec&) const override {
     return std::nullopt;
   }
-  [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem&, const Knobs& knobs,
-                                                   const DeviceSpec&) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const AttentionProblem&, const Knobs& knobs,
+                                                            const DeviceSpec&) const override {
     (void)table_.with({}, knobs, name());
     return {};
   }
@@ -47,7 +48,7 @@ class Blockwise final : public Strategy<AttentionProblem> {
   }
 
  private:
-  KnobTable<Config> table_{"", {range("threads", &Config::threads, 0, most_threads, 1, "threads to use; 0: all")}};
+  KnobTable<Config> table_{"", {range("threads", &Config::threads, 0, max_threads, 1, "threads to use; 0: all")}};
 };
 
 }  // namespace

@@ -57,7 +57,7 @@ void restrict(KernelLaunch& launch, int fewest, int most, std::size_t workspace,
     own.workspace = static_cast<std::byte*>(call.workspace) + workspace;
     const bool is_bound = bind(own, out);
     out.put(offsetof(Params, fewest_queries), static_cast<i32>(fewest));
-    out.put(offsetof(Params, most_queries), static_cast<i32>(most));
+    out.put(offsetof(Params, max_queries), static_cast<i32>(most));
     return is_bound;
   };
   for (Access& access : launch.accesses) {
@@ -75,20 +75,20 @@ class Mixed final : public Strategy<AttentionProblem> {
   [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem& problem,
-                                                        const DeviceSpec& device) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const AttentionProblem& problem,
+                                                              const DeviceSpec& device) const override {
     return why_not_pages_on_hopper(name(), problem, device);
   }
 
-  [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const AttentionProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const override {
     (void)with(problem, knobs);
-    if (std::optional<std::string> reason = not_made_for(problem, device)) {
+    if (std::optional<std::string> reason = unsupported_reason(problem, device)) {
       return {*std::move(reason)};
     }
-    std::vector<std::string> all = stream_k_strategy().obstacles(problem, {}, device);
+    std::vector<std::string> all = stream_k_strategy().infeasible_reasons(problem, {}, device);
     if (all.empty()) {
-      all = pipelined_strategy().obstacles(problem, {}, device);
+      all = pipelined_strategy().infeasible_reasons(problem, {}, device);
     }
     return all;
   }
@@ -96,7 +96,7 @@ class Mixed final : public Strategy<AttentionProblem> {
   [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
     const Config config = with(problem, knobs);
-    if (!may_be_of_both_kinds(problem, config.few_queries) || !obstacles(problem, knobs, device).empty()) {
+    if (!may_be_of_both_kinds(problem, config.few_queries) || !infeasible_reasons(problem, knobs, device).empty()) {
       return {};
     }
     return {table_.knobs(config)};
@@ -104,7 +104,7 @@ class Mixed final : public Strategy<AttentionProblem> {
 
   [[nodiscard]] PlannedCall plan(const AttentionProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
-    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     const Config config = with(problem, knobs);
     const Knobs launch{{"dependent_launch", config.dependent_launch ? "true" : "false"}};
     PlannedCall call = stream_k_strategy().plan(problem, launch, device);

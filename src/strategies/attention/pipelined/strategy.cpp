@@ -74,8 +74,8 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
       static_cast<StreamConfig&>(config) = with_code_tiles(config);
     }
   }
-  [[nodiscard]] std::vector<std::string> obstacles_of(const AttentionProblem& problem,
-                                                      const Config& config) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons_of(const AttentionProblem& problem,
+                                                               const Config& config) const override {
     std::vector<std::string> all;
     if (problem.page_size % 8 != 0) {
       all.push_back(fmt::format("it takes pages of a multiple of 8 rows, problem.page_size is {}", problem.page_size));

@@ -41,9 +41,9 @@ constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int valu
 /// With keys and values that come as codes: where they are widened as many tiles of them as there is room for beside
 /// the rest, at most two of keys and two of values, at least one of each; else one of values for each stage.
 constexpr pipeline::attention::StreamConfig with_code_tiles(pipeline::attention::StreamConfig config) {
-  constexpr std::uint32_t most_shared_bytes = 227 * 1024;
+  constexpr std::uint32_t max_shared_bytes = 227 * 1024;
   config.code_tiles = config.multiplies_codes ? config.stages : 4;
-  while (!config.multiplies_codes && config.code_tiles > 2 && config.shared_bytes() > most_shared_bytes) {
+  while (!config.multiplies_codes && config.code_tiles > 2 && config.shared_bytes() > max_shared_bytes) {
     --config.code_tiles;
   }
   return config;

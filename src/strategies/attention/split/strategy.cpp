@@ -11,11 +11,11 @@ using pipeline::attention::SplitConfig;
 using Config = Launched<SplitConfig>;
 
 constexpr std::int64_t keys_per_block = SplitConfig::chunk * SplitConfig::chunks;
-constexpr int most_blocks = 8;
+constexpr int max_blocks = 8;
 
 /// The fewest blocks of a cluster that hold all keys; 0 when no cluster does.
 int smallest_cluster(const AttentionProblem& problem) {
-  for (const int cluster : {1, 2, 4, most_blocks}) {
+  for (const int cluster : {1, 2, 4, max_blocks}) {
     if (problem.keys <= cluster * keys_per_block) {
       return cluster;
     }
@@ -41,7 +41,7 @@ bool may_inspect_early(const AttentionProblem& problem, const Config& config) {
 KnobTable<Config> knob_table() {
   return {"thresher::pipeline::attention::SplitConfig",
           {from_problem(number<Config>("head_dim", &SplitConfig::head_dim, {}, "")),
-           number<Config>("cluster", &SplitConfig::cluster, {1, 2, 4, most_blocks},
+           number<Config>("cluster", &SplitConfig::cluster, {1, 2, 4, max_blocks},
                           "blocks that divide the keys and the output's columns"),
            flag<Config>("whole", &SplitConfig::whole, "no row or key is missing or masked: nothing is checked"),
            number<Config>("parts", &SplitConfig::parts, {1, 2, 4},
@@ -76,7 +76,7 @@ class Split final : public GpuStrategy<SplitConfig> {
 
   [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
     const int smallest = smallest_cluster(problem);
-    return {split_choice(static_cast<int>(problem.head_dim), smallest == 0 ? most_blocks : smallest, false)};
+    return {split_choice(static_cast<int>(problem.head_dim), smallest == 0 ? max_blocks : smallest, false)};
   }
 
   void follow(const AttentionProblem& problem, const Knobs& knobs, Config& config) const override {
@@ -88,10 +88,10 @@ class Split final : public GpuStrategy<SplitConfig> {
     }
   }
 
-  [[nodiscard]] std::vector<std::string> obstacles_of(const AttentionProblem& problem,
-                                                      const Config& config) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons_of(const AttentionProblem& problem,
+                                                               const Config& config) const override {
     if (smallest_cluster(problem) == 0) {
-      return {fmt::format("it takes at most {} keys, problem.keys is {}", most_blocks * keys_per_block, problem.keys)};
+      return {fmt::format("it takes at most {} keys, problem.keys is {}", max_blocks * keys_per_block, problem.keys)};
     }
     std::vector<std::string> all;
     if (config.cluster * keys_per_block < problem.keys) {

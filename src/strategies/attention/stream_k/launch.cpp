@@ -63,7 +63,7 @@ int box_rows(const AttentionProblem& problem, const StreamKConfig& config) {
 
 StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig& config, int blocks) {
   StreamKParams params{};
-  params.most_blocks = blocks;
+  params.max_blocks = blocks;
   params.call = params_of(problem, {.tile_rows = config.rows});
   params.head_sets = static_cast<int>(problem.kv_heads / config.heads);
   params.group = divisor(problem.heads / problem.kv_heads);
@@ -126,32 +126,32 @@ std::vector<Access> tensor_accesses() {
   std::vector<Access> all;
   for (std::size_t index = 0; index < tensor_count; ++index) {
     const bool writes = index == output_index || index == lse_index;
-    all.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier});
+    all.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::depends_on_previous});
   }
   return all;
 }
 
 }  // namespace
 
-std::int64_t most_tiles(const AttentionProblem& problem, const StreamKConfig& config) {
+std::int64_t max_tiles(const AttentionProblem& problem, const StreamKConfig& config) {
   const std::int64_t rows = problem.queries * (problem.heads / problem.kv_heads);
   const std::int64_t tiles = (rows + problem.batch * (config.rows - 1)) / config.rows;
   const std::int64_t fewest = problem.batch > 0 ? 1 : 0;  // so that lengths are looked at where nothing is asked
   return std::max(tiles, fewest) * (problem.kv_heads / config.heads);
 }
 
-std::int64_t most_chunks(const AttentionProblem& problem, const StreamKConfig& config) {
+std::int64_t max_chunks(const AttentionProblem& problem, const StreamKConfig& config) {
   return std::max<std::int64_t>(1, ceil_div(problem.keys, config.keys()));
 }
 
-double most_units(const AttentionProblem& problem, const StreamKConfig& config) {
-  return static_cast<double>(most_tiles(problem, config)) * static_cast<double>(most_chunks(problem, config));
+double max_units(const AttentionProblem& problem, const StreamKConfig& config) {
+  return static_cast<double>(max_tiles(problem, config)) * static_cast<double>(max_chunks(problem, config));
 }
 
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
                   const StreamKKernels& kernels, int blocks) {
-  const int grid = config.is_clustered() ? static_cast<int>(most_tiles(problem, config) * config.cluster)
-                                         : static_cast<int>(std::min<double>(blocks, most_units(problem, config)));
+  const int grid = config.is_clustered() ? static_cast<int>(max_tiles(problem, config) * config.cluster)
+                                         : static_cast<int>(std::min<double>(blocks, max_units(problem, config)));
   const Pieces pieces = add_pieces(call, config, grid);
   const BindParams bind = [problem, known = known_params(problem, config, grid), offsets = call.workspace, pieces](
                               const CallTensors& tensors, LaunchArguments& out) {
@@ -180,7 +180,7 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
   for (const std::size_t piece :
        {pieces.of_parts->header, pieces.of_parts->left, pieces.of_parts->parts, pieces.of_parts->sums}) {
     multiply.accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
-    merge.accesses.push_back({Access::Memory::workspace, piece, Access::Use::reads_earlier});
+    merge.accesses.push_back({Access::Memory::workspace, piece, Access::Use::depends_on_previous});
   }
   call.steps.emplace_back(std::move(multiply));
   call.steps.emplace_back(std::move(merge));

@@ -16,15 +16,14 @@ struct StreamKKernels {
 };
 
 /// Tiles of query rows, no fewer than a call can have; one sequence has no more.
-[[nodiscard]] std::int64_t most_tiles(const AttentionProblem& problem,
-                                      const pipeline::attention::StreamKConfig& config);
+[[nodiscard]] std::int64_t max_tiles(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
 
 /// Chunks of keys of a tile, no fewer than it can have.
-[[nodiscard]] std::int64_t most_chunks(const AttentionProblem& problem,
-                                       const pipeline::attention::StreamKConfig& config);
+[[nodiscard]] std::int64_t max_chunks(const AttentionProblem& problem,
+                                      const pipeline::attention::StreamKConfig& config);
 
 /// Chunks of keys of all tiles, no fewer than a call can have.
-[[nodiscard]] double most_units(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
+[[nodiscard]] double max_units(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
 
 /// Adds workspace and launches. `blocks` are those that a GPU holds at once.
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config,

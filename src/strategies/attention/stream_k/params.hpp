@@ -20,13 +20,13 @@ struct LeftItem {
 struct StreamKParams {
   Params call;
   // What a call without clusters leaves to its second launch; not read with clusters.
-  u64 header;       ///< how many blocks the first launch had
-  u64 left;         ///< LeftItem of each block
-  u64 parts;        ///< float32 [2·blocks, tile_rows, value_dim], not divided by their sums
-  u64 parts_sums;   ///< float32 [2·blocks, tile_rows, 2]: shift and sum
-  i32 most_blocks;  ///< of the first launch
-  i32 head_sets;    ///< of heads of keys that a chunk has
-  Divisor group;    ///< heads of one
+  u64 header;      ///< how many blocks the first launch had
+  u64 left;        ///< LeftItem of each block
+  u64 parts;       ///< float32 [2·blocks, tile_rows, value_dim], not divided by their sums
+  u64 parts_sums;  ///< float32 [2·blocks, tile_rows, 2]: shift and sum
+  i32 max_blocks;  ///< of the first launch
+  i32 head_sets;   ///< of heads of keys that a chunk has
+  Divisor group;   ///< heads of one
 };
 
 }  // namespace thresher::strategies::attention

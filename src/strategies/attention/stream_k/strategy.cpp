@@ -60,15 +60,15 @@ class StreamK final : public Strategy<AttentionProblem> {
   [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem& problem,
-                                                        const DeviceSpec& device) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const AttentionProblem& problem,
+                                                              const DeviceSpec& device) const override {
     return why_not_pages_on_hopper(name(), problem, device);
   }
 
-  [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const AttentionProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const override {
     const Config config = with(problem, knobs, device);
-    if (std::optional<std::string> reason = not_made_for(problem, device)) {
+    if (std::optional<std::string> reason = unsupported_reason(problem, device)) {
       return {*std::move(reason)};
     }
     std::vector<std::string> all = beyond(abilities, problem);
@@ -76,10 +76,10 @@ class StreamK final : public Strategy<AttentionProblem> {
       return all;
     }
     add_limits(all, problem, config);
-    constexpr int most_words = 2048;
-    if (config.rows * std::max(config.head_dim, config.value_dim) > most_words) {
+    constexpr int max_words = 2048;
+    if (config.rows * std::max(config.head_dim, config.value_dim) > max_words) {
       all.push_back(fmt::format("rows is {}, a warp keeps at most {} of {} columns in registers", config.rows,
-                                most_words / std::max(config.head_dim, config.value_dim),
+                                max_words / std::max(config.head_dim, config.value_dim),
                                 std::max(config.head_dim, config.value_dim)));
     }
     if (config.rows > 16 && config.warps > 4) {
@@ -110,7 +110,7 @@ class StreamK final : public Strategy<AttentionProblem> {
                                               const DeviceSpec& device) const override {
     std::vector<Knobs> all;
     const auto offer = [&](const Knobs& asked) {
-      if (obstacles(problem, asked, device).empty()) {
+      if (infeasible_reasons(problem, asked, device).empty()) {
         all.push_back(table_.knobs(with(problem, asked, device)));
       }
     };
@@ -129,7 +129,7 @@ class StreamK final : public Strategy<AttentionProblem> {
 
   [[nodiscard]] PlannedCall plan(const AttentionProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
-    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     const Config config = with(problem, knobs, device);
     const Logits logits = logits_of(problem);
     PlannedCall call;
@@ -145,7 +145,7 @@ class StreamK final : public Strategy<AttentionProblem> {
     }
     call.work = work(problem, knobs, device);
     call.why = config.is_clustered() ? fmt::format("{} blocks share the keys of each of {} tiles, {} at a time",
-                                                   config.cluster, most_tiles(problem, config), config.keys())
+                                                   config.cluster, max_tiles(problem, config), config.keys())
                                      : fmt::format("{} blocks share the keys of {} sequences, {} at a time",
                                                    device.multiprocessors, problem.batch, config.keys());
     return call;
@@ -221,10 +221,10 @@ class StreamK final : public Strategy<AttentionProblem> {
   /// A cluster has a tile whatever its sequence's length is, which the host does not know: only of one sequence is
   /// every tile as long. All clusters are resident at once, and each block has a chunk.
   static bool is_for_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
-    const std::int64_t blocks = most_tiles(problem, config) * config.cluster;
+    const std::int64_t blocks = max_tiles(problem, config) * config.cluster;
     return problem.batch == 1 && config.cluster <= device.max_cluster &&
            blocks <= device.resident_blocks(config.cluster, 1) &&
-           config.cluster <= std::max<std::int64_t>(2, most_chunks(problem, config));
+           config.cluster <= std::max<std::int64_t>(2, max_chunks(problem, config));
   }
 
   static double output_elements(const AttentionProblem& problem) {
@@ -246,18 +246,18 @@ class StreamK final : public Strategy<AttentionProblem> {
   static TiledKernel work_of_clusters(const AttentionProblem& problem, const StreamKConfig& config,
                                       const DeviceSpec& device) {
     // Of the memory's rate few blocks are assumed to reach no more than so many times what is theirs among all.
-    constexpr double most_shares = 1.75;
+    constexpr double max_shares = 1.75;
     // Partial results that a block sends to others, as `split` was measured to.
     constexpr double exchange_bytes_per_clock = 32;
     TiledKernel kernel;
-    kernel.blocks = most_tiles(problem, config) * config.cluster;
+    kernel.blocks = max_tiles(problem, config) * config.cluster;
     kernel.cluster = config.cluster;
-    kernel.steps = static_cast<double>(ceil_div(most_chunks(problem, config), config.cluster));
+    kernel.steps = static_cast<double>(ceil_div(max_chunks(problem, config), config.cluster));
     kernel.step.l2_bytes = config.slot_bytes();
     kernel.stages = config.stages;
     kernel.loads_in_flight = kernel.steps <= config.stages ? 0 : std::max(1.0, config.stages - 0.5);
     kernel.exchange_clocks = config.tile_rows() * config.value_dim * 4 / exchange_bytes_per_clock;
-    const double shares = most_shares * static_cast<double>(kernel.blocks) / device.multiprocessors;
+    const double shares = max_shares * static_cast<double>(kernel.blocks) / device.multiprocessors;
     kernel.dram_bytes = moved_bytes(problem, config) / std::min(1.0, shares);
     return kernel;
   }
@@ -266,7 +266,7 @@ class StreamK final : public Strategy<AttentionProblem> {
   /// half as many keys in each, has half as many: its chunks are there earlier.
   static void follow_extents(const AttentionProblem& problem, const Knobs& knobs, int multiprocessors,
                              StreamKConfig& config) {
-    const auto leaves_some_idle = [&](const StreamKConfig& of) { return most_units(problem, of) <= multiprocessors; };
+    const auto leaves_some_idle = [&](const StreamKConfig& of) { return max_units(problem, of) <= multiprocessors; };
     if (knobs.find("heads") == nullptr && problem.kv_heads % 2 == 0) {
       StreamKConfig paired = config;
       paired.heads = heads_of_chunk(config);
@@ -282,13 +282,13 @@ class StreamK final : public Strategy<AttentionProblem> {
   static void add_limits(std::vector<std::string>& all, const AttentionProblem& problem, const Config& config) {
     for (const auto& [argument, rows] : {std::pair{"queries", problem.queries * (problem.heads / problem.kv_heads)},
                                          std::pair{"keys", problem.keys}}) {
-      if (rows >= most_rows) {
-        all.push_back(fmt::format("problem.{} come to {} rows, a GPU takes less than {}", argument, rows, most_rows));
+      if (rows >= max_rows) {
+        all.push_back(fmt::format("problem.{} come to {} rows, a GPU takes less than {}", argument, rows, max_rows));
       }
     }
-    constexpr std::int64_t most_sequences = std::int64_t{1} << 24;  // the bytes of whose directory 32 bits count
-    if (problem.batch >= most_sequences) {
-      all.push_back(fmt::format("problem.batch is {}, it takes less than {} sequences", problem.batch, most_sequences));
+    constexpr std::int64_t max_sequences = std::int64_t{1} << 24;  // the bytes of whose directory 32 bits count
+    if (problem.batch >= max_sequences) {
+      all.push_back(fmt::format("problem.batch is {}, it takes less than {} sequences", problem.batch, max_sequences));
     }
     constexpr double unit_limit = 1U << 31U;
     const auto tiles = (static_cast<double>(problem.queries) * static_cast<double>(problem.heads) / config.rows +

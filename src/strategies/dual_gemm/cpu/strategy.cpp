@@ -11,12 +11,12 @@ namespace thresher::strategies::dual_gemm {
 namespace host {
 namespace {
 
-constexpr int most_threads = 1024;
+constexpr int max_threads = 1024;
 
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
       "thresher::strategies::dual_gemm::host::Config",
-      {range("threads", &Config::threads, 0, most_threads, 1, "threads to use; 0: all")}};
+      {range("threads", &Config::threads, 0, max_threads, 1, "threads to use; 0: all")}};
   return table;
 }
 
@@ -31,11 +31,12 @@ class CpuStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] Role role(const DualGemmProblem&) const override { return role_; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem&, const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem&,
+                                                              const DeviceSpec&) const override {
     return std::nullopt;
   }
-  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem&, const Knobs& knobs,
-                                                   const DeviceSpec&) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem&, const Knobs& knobs,
+                                                            const DeviceSpec&) const override {
     (void)config(knobs);
     return {};
   }

@@ -51,7 +51,7 @@ void bind_weights(const Config& config, const CallTensors& call, LaunchArguments
 }
 
 std::vector<Access> accesses(const Config& config) {
-  std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::reads_earlier},
+  std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous},
                           {Access::Memory::tensor, gate_index, Access::Use::reads},
                           {Access::Memory::tensor, up_index, Access::Use::reads},
                           {Access::Memory::tensor, output_index, Access::Use::writes}};
@@ -96,8 +96,9 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   }
   call.steps.emplace_back(std::move(multiply));
   call.work = work(problem, config);
-  call.data_alignment = copy_engine_bytes;
-  call.alignments = {{tokens_index, copy_engine_bytes}, {gate_index, copy_engine_bytes}, {up_index, copy_engine_bytes}};
+  call.data_alignment = tma_alignment_bytes;
+  call.alignments = {
+      {tokens_index, tma_alignment_bytes}, {gate_index, tma_alignment_bytes}, {up_index, tma_alignment_bytes}};
   return call;
 }
 

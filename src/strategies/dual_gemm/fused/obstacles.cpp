@@ -12,7 +12,7 @@ constexpr int max_columns = 256;
 constexpr int max_box_rows = 256;
 /// Addresses, phases and the epilogue's values, beside the accumulators: at the least, and measured of compiled
 /// kernels.
-constexpr int least_other_registers = 24;
+constexpr int min_other_registers = 24;
 constexpr int other_registers = 32;
 
 /// Of one math thread.
@@ -58,9 +58,9 @@ class Judge {
   }
 
   void copies() {
-    if (config_.epilogue == Epilogue::tma && problem_.n * element_bytes(config_.output) % copy_engine_bytes != 0) {
+    if (config_.epilogue == Epilogue::tma && problem_.n * element_bytes(config_.output) % tma_alignment_bytes != 0) {
       say("TMA: a row of c is {} bytes, not a multiple of {}: use the simt epilogue",
-          problem_.n * element_bytes(config_.output), copy_engine_bytes);
+          problem_.n * element_bytes(config_.output), tma_alignment_bytes);
     }
     if (block_tokens(config_) > max_box_rows) {
       say("TMA: a box of {} tokens is over the limit of {}", block_tokens(config_), max_box_rows);
@@ -159,9 +159,10 @@ int launch_registers(const Config& config, const DeviceSpec& device) {
                                  device.max_registers_per_thread);
 }
 
-int math_registers_needed(const Config& config) { return accumulators(config) + least_other_registers; }
+int math_registers_needed(const Config& config) { return accumulators(config) + min_other_registers; }
 
-std::vector<std::string> obstacles(const DualGemmProblem& problem, const Config& config, const DeviceSpec& device) {
+std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
   return Judge(problem, config, device).judge();
 }
 

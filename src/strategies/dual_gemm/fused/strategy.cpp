@@ -21,10 +21,10 @@ namespace {
 
 /// Few tokens leave a kernel waiting for memory from its first moment: starting it before the last one has ended pays
 /// there, and costs elsewhere (docs/kernels/dual-gemm.md).
-constexpr std::int64_t most_tokens_of_dependent_launch = 128;
+constexpr std::int64_t max_tokens_of_dependent_launch = 128;
 
 /// A problem of a few tiles for `config`.
-DualGemmProblem beyond_a_tile(const DualGemmProblem& problem, const Config& config) {
+DualGemmProblem multi_tile_sample(const DualGemmProblem& problem, const Config& config) {
   return with_extents(problem, block_tokens(config) + 1, config.block_outputs + 8,
                       config.block_k * (config.stages * config.split_k + 1) + 8);
 }
@@ -34,7 +34,7 @@ Sample<DualGemmProblem> sample_of(const Config& config) {
                                 .b = format_of(config.operand),
                                 .out = format_of(config.output),
                                 .activation = {.kind = kind_of(config.activation)}};
-  return {beyond_a_tile(problem, config), knob_table().knobs(config)};
+  return {multi_tile_sample(problem, config), knob_table().knobs(config)};
 }
 
 template <class Configs>
@@ -56,7 +56,7 @@ DualGemmProblem product_of(const DualGemmProblem& problem) {
 PlannedCall planned(const DualGemmProblem& problem, const Config& config) {
   const DualGemmProblem product = product_of(problem);
   PlannedCall call = planned_call(product, config);
-  return product == problem ? call : with_requantising(std::move(call), problem);
+  return product == problem ? call : with_output_quantization(std::move(call), problem);
 }
 
 }  // namespace
@@ -65,7 +65,8 @@ std::string_view FusedStrategy::name() const { return fused::name(order_); }
 
 std::vector<KnobHelp> FusedStrategy::knobs() const { return knob_table().help(); }
 
-std::optional<std::string> FusedStrategy::not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) const {
+std::optional<std::string> FusedStrategy::unsupported_reason(const DualGemmProblem& problem,
+                                                             const DeviceSpec& device) const {
   if (device.matrix_unit != MatrixUnit::wgmma || problem.a != problem.b || !is_16_bit(problem.a)) {
     return fmt::format("strategy {} takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not {} with {} on {}",
                        name(), thresher::name(problem.a), thresher::name(problem.b), device.name);
@@ -77,25 +78,25 @@ Config FusedStrategy::config(const DualGemmProblem& problem, const Knobs& knobs)
   return knob_table().with(for_problem(product_of(problem), order_), knobs, name());
 }
 
-std::vector<std::string> FusedStrategy::obstacles(const DualGemmProblem& problem, const Knobs& knobs,
-                                                  const DeviceSpec& device) const {
+std::vector<std::string> FusedStrategy::infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+                                                           const DeviceSpec& device) const {
   const Config wanted = config(problem, knobs);
-  if (auto sentence = not_made_for(problem, device)) {
+  if (auto sentence = unsupported_reason(problem, device)) {
     return {*sentence};
   }
-  return fused::obstacles(product_of(problem), wanted, device);
+  return fused::infeasible_reasons(product_of(problem), wanted, device);
 }
 
 std::vector<Knobs> FusedStrategy::candidates(const DualGemmProblem& problem, const Knobs& knobs,
                                              const DeviceSpec& device) const {
   (void)config(problem, knobs);
   std::vector<Knobs> found;
-  if (not_made_for(problem, device)) {
+  if (unsupported_reason(problem, device)) {
     return found;
   }
   const DualGemmProblem product = product_of(problem);
   for (const Config& candidate : fused::candidates(product, order_, knobs, device)) {
-    if (fused::obstacles(product, candidate, device).empty()) {
+    if (fused::infeasible_reasons(product, candidate, device).empty()) {
       found.push_back(knob_table().knobs(candidate));
     }
   }
@@ -104,7 +105,7 @@ std::vector<Knobs> FusedStrategy::candidates(const DualGemmProblem& problem, con
 
 Config FusedStrategy::feasible_config(const DualGemmProblem& problem, const Knobs& knobs,
                                       const DeviceSpec& device) const {
-  refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+  refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
   return config(problem, knobs);
 }
 
@@ -115,7 +116,7 @@ PlannedCall FusedStrategy::plan(const DualGemmProblem& problem, const Knobs& kno
 WorkModel FusedStrategy::work(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const {
   const DualGemmProblem product = product_of(problem);
   WorkModel work = fused::work(product, config(problem, knobs));
-  return product == problem ? work : with_requantising(std::move(work), problem);
+  return product == problem ? work : with_output_quantization(std::move(work), problem);
 }
 
 std::optional<ProfiledCall> FusedStrategy::profiled(const DualGemmProblem& problem, const Knobs& knobs,
@@ -132,7 +133,7 @@ std::vector<DualGemmProblem> FusedStrategy::edges(const DualGemmProblem& problem
   // Threads that store pairs of outputs must not store one beyond a row's last; the copy engine takes no such rows.
   const std::int64_t outputs = wanted.epilogue == Epilogue::simt ? 7 : 8;
   const DualGemmProblem least = with_extents(problem, 1, outputs, wanted.split_k > 1 ? wanted.block_k + 8 : 8);
-  return {with_whole_scales(beyond_a_tile(problem, wanted)), with_whole_scales(least)};
+  return {with_whole_scales(multi_tile_sample(problem, wanted)), with_whole_scales(least)};
 }
 
 std::vector<Sample<DualGemmProblem>> FusedStrategy::built_in() const { return samples_of(default_config_list, order_); }
@@ -144,7 +145,7 @@ Config for_problem(const DualGemmProblem& problem, Order order) {
           .output = number_of(problem.out),
           .activation = code_of(problem.activation.kind),
           .persistent = order == Order::pingpong,
-          .dependent_launch = problem.m <= most_tokens_of_dependent_launch};
+          .dependent_launch = problem.m <= max_tokens_of_dependent_launch};
 }
 
 }  // namespace thresher::strategies::dual_gemm::fused

@@ -15,10 +15,10 @@ class FusedStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
   [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override;
-  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
-                                                        const DeviceSpec& device) const override;
-  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const override;
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+                                                              const DeviceSpec& device) const override;
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const override;
   [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override;
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,

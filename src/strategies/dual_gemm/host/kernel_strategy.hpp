@@ -4,11 +4,12 @@
 ///
 ///   name, summary, Config, knob_table()
 ///   role(problem)                    as Strategy has it
-///   not_made_for(problem, device)    as Strategy has it
+///   unsupported_reason(problem, device)    as Strategy has it
 ///   operand(config, problem)         number that is multiplied, where Config has a choice of it
 ///   formats(config)                  of a problem that a sample of these knobs is
 ///   candidates(problem, knobs)       configurations worth predicting; what the problem decides need not be set
-///   leaves_float32                   where it is there and true, outputs are requantised in a pass of their own;
+///   quantizes_in_second_pass                   where it is there and true, outputs are requantised in a pass of their
+///   own;
 ///                                    without it the kernels take no such outputs
 ///   completed(config, knobs)         the same with what follows from other knobs and was not asked for; empty when
 ///                                    nothing fits
@@ -16,7 +17,7 @@
 ///   work(problem, config)
 ///   plan(problem, config)
 ///   profile_shape(config)            of the kernel that is looked into, the first step behind the preparation
-///   beyond_a_tile(problem, config, rest), least_k(config)
+///   multi_tile_sample(problem, config, rest), min_k(config)
 ///                                    samples: beyond a tile and the ring with `rest` along K behind whole slots; and
 ///                                    as short as there are
 ///   ragged                           such a rest
@@ -47,34 +48,34 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] Role role(const DualGemmProblem& problem) const override { return Kernels::role(problem); }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Kernels::knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
-                                                        const DeviceSpec& device) const override {
-    auto sentence = Kernels::not_made_for(problem, device);
-    return sentence || requantises ? sentence : cannot_requantise(name(), problem.out);
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+                                                              const DeviceSpec& device) const override {
+    auto sentence = Kernels::unsupported_reason(problem, device);
+    return sentence || quantizes_output ? sentence : cannot_quantize_output(name(), problem.out);
   }
 
-  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const override {
     const DualGemmProblem product = product_of(problem);
     const Config wanted = config(product, knobs);
-    if (auto sentence = not_made_for(problem, device)) {
+    if (auto sentence = unsupported_reason(problem, device)) {
       return {*sentence};
     }
-    return Kernels::obstacles(product, wanted, device);
+    return Kernels::infeasible_reasons(product, wanted, device);
   }
 
   [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
     const DualGemmProblem product = product_of(problem);
     (void)config(product, knobs);
-    if (not_made_for(problem, device)) {
+    if (unsupported_reason(problem, device)) {
       return {};
     }
     std::vector<Knobs> found;
     for (const Config& tile : Kernels::candidates(product, knobs)) {
       const std::optional<Config> candidate =
           Kernels::completed(Kernels::knob_table().with(for_problem(tile, product), knobs, name()), knobs);
-      if (!candidate || !Kernels::obstacles(product, *candidate, device).empty()) {
+      if (!candidate || !Kernels::infeasible_reasons(product, *candidate, device).empty()) {
         continue;
       }
       const Knobs all = Kernels::knob_table().knobs(*candidate);
@@ -93,7 +94,7 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
     const DualGemmProblem product = product_of(problem);
     WorkModel work = Kernels::work(product, config(product, knobs));
-    return product == problem ? work : with_requantising(std::move(work), problem);
+    return product == problem ? work : with_output_quantization(std::move(work), problem);
   }
 
   [[nodiscard]] std::optional<ProfiledCall> profiled(const DualGemmProblem& problem, const Knobs& knobs,
@@ -111,9 +112,9 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::vector<DualGemmProblem> edges(const DualGemmProblem& problem, const Knobs& knobs,
                                                    const DeviceSpec&) const override {
     const Config wanted = config(product_of(problem), knobs);
-    std::vector<DualGemmProblem> found{Kernels::beyond_a_tile(problem, wanted, Kernels::ragged),
-                                       Kernels::beyond_a_tile(problem, wanted, 0),
-                                       with_extents(problem, 1, 1, Kernels::least_k(wanted))};
+    std::vector<DualGemmProblem> found{Kernels::multi_tile_sample(problem, wanted, Kernels::ragged),
+                                       Kernels::multi_tile_sample(problem, wanted, 0),
+                                       with_extents(problem, 1, 1, Kernels::min_k(wanted))};
     std::transform(found.begin(), found.end(), found.begin(), with_whole_scales);
     return found;
   }
@@ -126,9 +127,9 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   }
 
  private:
-  static constexpr bool requantises = [] {
-    if constexpr (requires { Kernels::leaves_float32; }) {
-      return Kernels::leaves_float32;
+  static constexpr bool quantizes_output = [] {
+    if constexpr (requires { Kernels::quantizes_in_second_pass; }) {
+      return Kernels::quantizes_in_second_pass;
     } else {
       return false;
     }
@@ -136,12 +137,12 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
 
   /// What the kernel computes: the problem, but with outputs in float32 where these are requantised behind it.
   static DualGemmProblem product_of(const DualGemmProblem& problem) {
-    return requantises && format_traits(problem.out).is_requantised() ? unrounded(problem) : problem;
+    return quantizes_output && format_traits(problem.out).is_requantised() ? unrounded(problem) : problem;
   }
   static PlannedCall planned(const DualGemmProblem& problem, const Config& wanted) {
     const DualGemmProblem product = product_of(problem);
     PlannedCall call = Kernels::plan(product, wanted);
-    return product == problem ? call : with_requantising(std::move(call), problem);
+    return product == problem ? call : with_output_quantization(std::move(call), problem);
   }
 
   /// What a problem decides.
@@ -164,7 +165,7 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
                                   .b = formats.weights,
                                   .out = format_of(config.output),
                                   .activation = {.kind = kind_of(config.activation)}};
-    return {Kernels::beyond_a_tile(problem, config, Kernels::ragged), Kernels::knob_table().knobs(config)};
+    return {Kernels::multi_tile_sample(problem, config, Kernels::ragged), Kernels::knob_table().knobs(config)};
   }
 
   template <class Configs>
@@ -179,7 +180,7 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   }
   [[nodiscard]] Config feasible_config(const DualGemmProblem& problem, const Knobs& knobs,
                                        const DeviceSpec& device) const {
-    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     return config(product_of(problem), knobs);
   }
 };

@@ -14,8 +14,8 @@ DualGemmProblem unrounded(DualGemmProblem problem) {
   return problem;
 }
 
-PlannedCall with_requantising(PlannedCall call, const DualGemmProblem& problem) {
-  call = grouped_gemm::with_requantising(std::move(call), one_group(problem), output_index);
+PlannedCall with_output_quantization(PlannedCall call, const DualGemmProblem& problem) {
+  call = grouped_gemm::with_output_quantization(std::move(call), one_group(problem), output_index);
   auto& launch = std::get<KernelLaunch>(call.steps.back());
   // Without bounds every row is owned.
   std::erase_if(launch.accesses, [](const Access& access) {
@@ -26,8 +26,8 @@ PlannedCall with_requantising(PlannedCall call, const DualGemmProblem& problem) 
   return call;
 }
 
-WorkModel with_requantising(WorkModel work, const DualGemmProblem& problem) {
-  return grouped_gemm::with_requantising(std::move(work), one_group(problem));
+WorkModel with_output_quantization(WorkModel work, const DualGemmProblem& problem) {
+  return grouped_gemm::with_output_quantization(std::move(work), one_group(problem));
 }
 
 }  // namespace thresher::strategies::dual_gemm

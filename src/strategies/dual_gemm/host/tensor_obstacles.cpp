@@ -78,8 +78,8 @@ class TensorJudge {
 
 }  // namespace
 
-std::vector<std::string> tensor_obstacles(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k,
-                                          const DeviceSpec& device) {
+std::vector<std::string> tensor_infeasible_reasons(const pipeline::TensorShape& shape, std::int64_t k,
+                                                   std::int64_t slot_k, const DeviceSpec& device) {
   return TensorJudge(shape, device).judge(k, slot_k);
 }
 

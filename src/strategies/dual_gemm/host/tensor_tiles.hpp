@@ -11,14 +11,14 @@
 namespace thresher::strategies::dual_gemm {
 
 inline constexpr int token_granule = 16;
-inline constexpr int most_tokens = 256;
-inline constexpr int most_stages = 16;
+inline constexpr int max_tokens = 256;
+inline constexpr int max_stages = 16;
 
 /// For `m` tokens: a tile that holds them all, and the narrower widths that a multiprocessor's loads, its products and
 /// its tensor memory like best.
 inline std::vector<int> token_widths(std::int64_t m) {
   const auto all =
-      static_cast<int>(std::min<std::int64_t>(most_tokens, (m + token_granule - 1) / token_granule * token_granule));
+      static_cast<int>(std::min<std::int64_t>(max_tokens, (m + token_granule - 1) / token_granule * token_granule));
   std::vector<int> widths{std::max(token_granule, all)};
   for (const int tokens : {64, 96, 128, 192}) {
     if (tokens < all) {
@@ -30,8 +30,8 @@ inline std::vector<int> token_widths(std::int64_t m) {
 
 /// As many slots as shared memory and tensor memory hold; 0 where not even one fits.
 template <class Config>
-constexpr int most_stages_of(Config config) {
-  for (config.stages = most_stages; config.stages > 0; --config.stages) {
+constexpr int max_stages_of(Config config) {
+  for (config.stages = max_stages; config.stages > 0; --config.stages) {
     if (pipeline::fits(shape_of(config))) {
       return config.stages;
     }
@@ -42,7 +42,7 @@ constexpr int most_stages_of(Config config) {
 /// With as deep a ring as fits, unless `knobs` ask for another; empty where none does.
 template <class Config>
 std::optional<Config> with_stages(Config config, const Knobs& knobs) {
-  config.stages = knobs.find("stages") == nullptr ? most_stages_of(config) : config.stages;
+  config.stages = knobs.find("stages") == nullptr ? max_stages_of(config) : config.stages;
   return config.stages > 0 ? std::optional(config) : std::nullopt;
 }
 

@@ -57,7 +57,7 @@ StepWork step_of(const DualGemmProblem& problem, const TileWork& tile) {
 
 EpilogueWork epilogue_of(const DualGemmProblem& problem, const TileWork& tile) {
   EpilogueWork work = epilogue_work(problem, tile.weight_rows / 2.0 * tile.tokens / tile.split_k);
-  work.copy_engine_stores = tile.copy_engine_stores;
+  work.tma_stores = tile.tma_stores;
   work.is_hidden = tile.hides_epilogue;
   return work;
 }

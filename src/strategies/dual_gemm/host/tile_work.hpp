@@ -22,7 +22,7 @@ struct TileWork {
   int split_k = 1;  ///< blocks of a cluster that divide a tile's K
   int blocks_per_multiprocessor = 1;
   bool persistent = false;
-  bool copy_engine_stores = false;
+  bool tma_stores = false;
   bool hides_epilogue = false;
   bool dependent_launch = false;
 };

@@ -35,9 +35,9 @@ class OneGroup final : public Strategy<DualGemmProblem> {
   [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return of_.knobs(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
-                                                        const DeviceSpec& device) const override {
-    if (takes(problem) && !of_.not_made_for(one_group(problem), device)) {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+                                                              const DeviceSpec& device) const override {
+    if (takes(problem) && !of_.unsupported_reason(one_group(problem), device)) {
       return std::nullopt;
     }
     return fmt::format(
@@ -46,10 +46,10 @@ class OneGroup final : public Strategy<DualGemmProblem> {
         name(), thresher::name(problem.a), thresher::name(problem.b), thresher::name(problem.out), device.name);
   }
 
-  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const override {
-    std::vector<std::string> found = of_.obstacles(one_group(problem), knobs, device);
-    if (auto sentence = not_made_for(problem, device)) {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const override {
+    std::vector<std::string> found = of_.infeasible_reasons(one_group(problem), knobs, device);
+    if (auto sentence = unsupported_reason(problem, device)) {
       return {*sentence};
     }
     return found;
@@ -58,7 +58,7 @@ class OneGroup final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
     std::vector<Knobs> found = of_.candidates(one_group(problem), knobs, device);
-    if (not_made_for(problem, device)) {
+    if (unsupported_reason(problem, device)) {
       found.clear();
     }
     return found;
@@ -66,7 +66,7 @@ class OneGroup final : public Strategy<DualGemmProblem> {
 
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
-    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     PlannedCall call = grouped_gemm::without_offsets(of_.plan(one_group(problem), knobs, device));
     for (Step& step : call.steps) {
       take_own_tensors(std::get<KernelLaunch>(step));

@@ -134,7 +134,7 @@ KernelLaunch preparing(const DualGemmProblem& problem, const Config& config, std
                         : kind == Preparation::widen ? widening()
                                                      : padding();
   launch.dependent = config.dependent_launch;
-  add_reads(launch.accesses, tokens_index, problem.a, Access::Use::reads_earlier);
+  add_reads(launch.accesses, tokens_index, problem.a, Access::Use::depends_on_previous);
   launch.accesses.push_back({Access::Memory::workspace, tokens_piece, Access::Use::writes});
   return launch;
 }
@@ -187,16 +187,16 @@ struct Product {
   [[nodiscard]] std::vector<Access> accesses(Format tokens) const {
     std::vector<Access> all{{Access::Memory::packed, blocks_piece, Access::Use::reads}};
     if (prepared) {
-      all.push_back({Access::Memory::workspace, tokens_piece, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::workspace, tokens_piece, Access::Use::depends_on_previous});
     } else {
-      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous});
     }
     if (folds(config)) {
       all.push_back({Access::Memory::packed, row_factors_piece, Access::Use::reads});
-      all.push_back({Access::Memory::workspace, token_factors_piece, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::workspace, token_factors_piece, Access::Use::depends_on_previous});
     }
     if (tokens == Format::nvfp4) {
-      all.push_back({Access::Memory::global_scale, tokens_index, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous});
     }
     all.push_back({Access::Memory::global_scale, gate_index, Access::Use::reads});
     all.push_back({Access::Memory::global_scale, up_index, Access::Use::reads});
@@ -251,7 +251,7 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   call.packed = packed_pieces(config.numerics, problem.n, problem.k);
   call.packed_layout = layout_name(config.numerics);
   call.packing = std::make_shared<const PlannedCall>(packing_call(config.numerics, problem.n, problem.k));
-  call.data_alignment = copy_engine_bytes;
+  call.data_alignment = tma_alignment_bytes;
   const Preparation kind = preparation_of(config, problem.a, problem.k);
   Product product{config, problem.activation, kind != Preparation::none, 0};
   if (product.prepared) {
@@ -265,7 +265,7 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
     call.preparation_steps = 1;
   }
   if (kind == Preparation::none || kind == Preparation::pad) {
-    call.alignments = {{tokens_index, copy_engine_bytes}};
+    call.alignments = {{tokens_index, tma_alignment_bytes}};
   }
   call.steps.emplace_back(multiplying(problem, product));
   return call;

@@ -16,7 +16,7 @@ class Judge {
     slot();
     memory();
     threads();
-    hand_over();
+    reallocation();
     return std::move(found_);
   }
 
@@ -63,7 +63,7 @@ class Judge {
     }
   }
 
-  void hand_over() {
+  void reallocation() {
     if (config_.loader_registers == 0 && config_.math_registers == 0) {
       return;
     }
@@ -90,7 +90,7 @@ class Judge {
 
 }  // namespace
 
-std::optional<std::string> not_made_for(Format tokens, Format weights, const DeviceSpec& device) {
+std::optional<std::string> unsupported_reason(Format tokens, Format weights, const DeviceSpec& device) {
   const bool has_tokens = tokens == Format::fp16 || tokens == Format::bf16 || tokens == Format::nvfp4;
   if (has_tokens && weights == Format::nvfp4 && device.matrix_unit == MatrixUnit::wgmma) {
     return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<std::string> not_made_for(Format tokens, Format weights, const Dev
       name(tokens), name(weights), device.name);
 }
 
-std::vector<std::string> obstacles(const Config& config, const DeviceSpec& device) {
+std::vector<std::string> infeasible_reasons(const Config& config, const DeviceSpec& device) {
   return Judge(config, device).judge();
 }
 

@@ -18,12 +18,12 @@ struct Packed {
   static constexpr std::string_view name = "packed";
   static constexpr std::string_view summary =
       "NVFP4 weights, packed once, made into the matrix unit's operand in registers";
-  static constexpr bool leaves_float32 = true;
+  static constexpr bool quantizes_in_second_pass = true;
   static Role role(const DualGemmProblem&) { return Role::competes; }
 
   static const KnobTable<Config>& knob_table() { return packed::knob_table(); }
-  static std::optional<std::string> not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) {
-    return packed::not_made_for(problem.a, problem.b, device);
+  static std::optional<std::string> unsupported_reason(const DualGemmProblem& problem, const DeviceSpec& device) {
+    return packed::unsupported_reason(problem.a, problem.b, device);
   }
   static Number operand(const Config& config, const DualGemmProblem& problem) {
     return config.numerics == Numerics::exact && problem.a == Format::bf16 ? Number::bf16 : Number::fp16;
@@ -37,8 +37,9 @@ struct Packed {
     return packed::candidates(is_fast ? Numerics::fast : Numerics::exact, problem.m);
   }
   static std::optional<Config> completed(const Config& config, const Knobs&) { return config; }
-  static std::vector<std::string> obstacles(const DualGemmProblem&, const Config& config, const DeviceSpec& device) {
-    return packed::obstacles(config, device);
+  static std::vector<std::string> infeasible_reasons(const DualGemmProblem&, const Config& config,
+                                                     const DeviceSpec& device) {
+    return packed::infeasible_reasons(config, device);
   }
   static WorkModel work(const DualGemmProblem& problem, const Config& config) { return packed::work(problem, config); }
   static PlannedCall plan(const DualGemmProblem& problem, const Config& config) {
@@ -47,14 +48,14 @@ struct Packed {
   static pipeline::Shape profile_shape(const Config& config) { return shape_of(config); }
 
   /// The ring's slots and one more for each half of a split: few enough to be quick.
-  static DualGemmProblem beyond_a_tile(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
+  static DualGemmProblem multi_tile_sample(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
     const auto slot_k = config.blocks_per_slot * static_cast<std::int64_t>(weight_block_k(config));
     return with_extents(problem, config.block_tokens + 1, tile_outputs(config) + 5,
                         slot_k * (config.split_k * config.stages + 1) + rest);
   }
   /// With such a rest tokens of 16 bits are padded first; without one they are read where they lie.
   static constexpr std::int64_t ragged = 16;
-  static std::int64_t least_k(const Config&) { return ragged; }
+  static std::int64_t min_k(const Config&) { return ragged; }
   static const auto& default_configs() { return default_config_list; }
   static const auto& small_configs() { return small_config_list; }
 };

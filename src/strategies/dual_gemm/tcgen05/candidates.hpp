@@ -28,11 +28,11 @@ inline std::vector<Config> default_configs() {
   for (const Number output : {Number::fp16, Number::bf16}) {
     for (const int tokens : {16, 32, 64, 128, 192, 256}) {
       Config config{.output = output, .block_tokens = tokens};
-      config.stages = most_stages_of(config);
+      config.stages = max_stages_of(config);
       found.push_back(config);
     }
     Config many{.output = output, .block_tokens = 128, .persistent = true};
-    many.stages = most_stages_of(many);
+    many.stages = max_stages_of(many);
     found.push_back(many);
   }
   return found;

@@ -89,7 +89,7 @@ PlannedCall packing_call(u32 n, u32 k) {
 KernelLaunch preparing(const Config& config, std::size_t scales_at) {
   KernelLaunch launch = preparation_launch("prepare the tokens", prepare_tokens_kernel_name(), prepare_threads);
   launch.dependent = config.dependent_launch;
-  add_reads(launch.accesses, tokens_index, Access::Use::reads_earlier);
+  add_reads(launch.accesses, tokens_index, Access::Use::depends_on_previous);
   launch.accesses.push_back({Access::Memory::workspace, token_codes_piece, Access::Use::writes});
   launch.accesses.push_back({Access::Memory::workspace, token_scales_piece, Access::Use::writes});
   launch.bind = [config, scales_at](const CallTensors& call, LaunchArguments& out) {
@@ -159,14 +159,14 @@ struct Product {
   [[nodiscard]] std::vector<Access> accesses() const {
     std::vector<Access> all{{Access::Memory::packed, codes_piece, Access::Use::reads},
                             {Access::Memory::packed, scales_piece, Access::Use::reads},
-                            {Access::Memory::workspace, token_codes_piece, Access::Use::reads_earlier},
-                            {Access::Memory::workspace, token_scales_piece, Access::Use::reads_earlier},
-                            {Access::Memory::global_scale, tokens_index, Access::Use::reads_earlier},
+                            {Access::Memory::workspace, token_codes_piece, Access::Use::depends_on_previous},
+                            {Access::Memory::workspace, token_scales_piece, Access::Use::depends_on_previous},
+                            {Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous},
                             {Access::Memory::global_scale, gate_index, Access::Use::reads},
                             {Access::Memory::global_scale, up_index, Access::Use::reads},
                             {Access::Memory::tensor, output_index, Access::Use::writes}};
     if (config.unsigned_scales) {
-      add_reads(all, tokens_index, Access::Use::reads_earlier);
+      add_reads(all, tokens_index, Access::Use::depends_on_previous);
     }
     if (config.profiled) {
       all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});

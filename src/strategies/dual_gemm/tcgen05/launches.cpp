@@ -33,9 +33,9 @@ machine::TensorMapDescription scales_map(u64 address, u64 along_k, u64 groups, u
 }  // namespace
 
 bool reads_in_place(const Config& config, const Tensor& tokens) {
-  const bool is_addressable = (static_cast<u64>(tokens.strides[0]) / 2) % copy_engine_bytes == 0 &&
-                              address_of(tokens.data) % copy_engine_bytes == 0 &&
-                              address_of(tokens.scales.data) % copy_engine_bytes == 0;
+  const bool is_addressable = (static_cast<u64>(tokens.strides[0]) / 2) % tma_alignment_bytes == 0 &&
+                              address_of(tokens.data) % tma_alignment_bytes == 0 &&
+                              address_of(tokens.scales.data) % tma_alignment_bytes == 0;
   return config.unsigned_scales && tokens.scales.layout == ScaleLayout::blocked && is_addressable &&
          blocked_scales_fit(narrow(tokens.shape[0]), narrow(tokens.shape[1]), narrow(config.block_tokens));
 }

@@ -21,7 +21,7 @@ struct Tcgen05 {
   static Role role(const DualGemmProblem&) { return Role::competes; }
 
   static const KnobTable<Config>& knob_table() { return tcgen05::knob_table(); }
-  static std::optional<std::string> not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) {
+  static std::optional<std::string> unsupported_reason(const DualGemmProblem& problem, const DeviceSpec& device) {
     if (problem.a != Format::nvfp4 || problem.b != Format::nvfp4 || device.matrix_unit != MatrixUnit::tcgen05) {
       return fmt::format("strategy tcgen05 needs nvfp4 tokens, nvfp4 weights and a Blackwell GPU, not {} with {} on {}",
                          thresher::name(problem.a), thresher::name(problem.b), device.name);
@@ -35,9 +35,9 @@ struct Tcgen05 {
   static std::optional<Config> completed(const Config& config, const Knobs& knobs) {
     return with_stages(config, knobs);
   }
-  static std::vector<std::string> obstacles(const DualGemmProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-    return tensor_obstacles(shape_of(config), problem.k, slot_k, device);
+  static std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return tensor_infeasible_reasons(shape_of(config), problem.k, slot_k, device);
   }
   static WorkModel work(const DualGemmProblem& problem, const Config& config) { return tcgen05::work(problem, config); }
   static PlannedCall plan(const DualGemmProblem& problem, const Config& config) {
@@ -47,13 +47,13 @@ struct Tcgen05 {
 
   /// The ring's slots and one more for each part of a split: few enough to be quick. A persistent block has more than
   /// one tile.
-  static DualGemmProblem beyond_a_tile(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
+  static DualGemmProblem multi_tile_sample(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
     const std::int64_t outputs = tile_outputs(config);
     return with_extents(problem, config.block_tokens + 1, config.persistent ? 2 * outputs + 5 : outputs + 5,
                         std::int64_t{slot_k} * (config.split_k * config.stages + 1) + rest);
   }
   static constexpr std::int64_t ragged = 16;
-  static std::int64_t least_k(const Config& config) {
+  static std::int64_t min_k(const Config& config) {
     return config.split_k == 1 ? ragged : std::int64_t{slot_k} + ragged;
   }
   static std::vector<Config> default_configs() { return tcgen05::default_configs(); }

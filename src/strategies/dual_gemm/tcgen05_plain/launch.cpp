@@ -73,7 +73,7 @@ void add_operand(std::vector<Access>& accesses, std::size_t tensor, Scaling scal
 
 std::vector<Access> accesses(const Config& config) {
   std::vector<Access> all;
-  add_operand(all, tokens_index, config.token_scaling, Access::Use::reads_earlier);
+  add_operand(all, tokens_index, config.token_scaling, Access::Use::depends_on_previous);
   add_operand(all, gate_index, config.weight_scaling, Access::Use::reads);
   add_operand(all, up_index, config.weight_scaling, Access::Use::reads);
   all.push_back({Access::Memory::tensor, output_index, Access::Use::writes});
@@ -128,8 +128,9 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   call.strategy = "tcgen05_plain";
   call.work = work(problem, config);
   call.knobs = knob_table().knobs(config);
-  call.data_alignment = copy_engine_bytes;
-  call.alignments = {{tokens_index, copy_engine_bytes}, {gate_index, copy_engine_bytes}, {up_index, copy_engine_bytes}};
+  call.data_alignment = tma_alignment_bytes;
+  call.alignments = {
+      {tokens_index, tma_alignment_bytes}, {gate_index, tma_alignment_bytes}, {up_index, tma_alignment_bytes}};
   call.steps.emplace_back(multiplying(config, problem.activation));
   return call;
 }

@@ -23,7 +23,7 @@ struct Plain {
   static Role role(const DualGemmProblem& problem) { return is_16_bit(problem.a) ? Role::by_name : Role::competes; }
 
   static const KnobTable<Config>& knob_table() { return tcgen05_plain::knob_table(); }
-  static std::optional<std::string> not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) {
+  static std::optional<std::string> unsupported_reason(const DualGemmProblem& problem, const DeviceSpec& device) {
     const bool fits =
         (is_16_bit(problem.a) && problem.a == problem.b) || (is_plain_fp8(problem.a) && is_plain_fp8(problem.b));
     if (!fits || device.matrix_unit != MatrixUnit::tcgen05) {
@@ -44,9 +44,9 @@ struct Plain {
   static std::optional<Config> completed(const Config& config, const Knobs& knobs) {
     return with_stages(config, knobs);
   }
-  static std::vector<std::string> obstacles(const DualGemmProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-    return tensor_obstacles(shape_of(config), problem.k, slot_k(config), device);
+  static std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return tensor_infeasible_reasons(shape_of(config), problem.k, slot_k(config), device);
   }
   static WorkModel work(const DualGemmProblem& problem, const Config& config) {
     return tcgen05_plain::work(problem, config);
@@ -58,18 +58,18 @@ struct Plain {
 
   /// The ring's slots and one more for each part of a split: few enough to be quick. A persistent block has more than
   /// one tile.
-  static DualGemmProblem beyond_a_tile(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
+  static DualGemmProblem multi_tile_sample(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
     const std::int64_t outputs = tile_outputs(config);
     return with_extents(
         problem, config.block_tokens + 1, config.persistent ? 2 * outputs + 5 : outputs + 5,
         std::int64_t{slot_k(config)} * (config.split_k * config.stages + 1) + round_up(rest, row_granule(config)));
   }
   static constexpr std::int64_t ragged = 1;  ///< and up to a granule of a row
-  static std::int64_t least_k(const Config& config) {
+  static std::int64_t min_k(const Config& config) {
     return (config.split_k == 1 ? 0 : std::int64_t{slot_k(config)}) + row_granule(config);
   }
   /// Rows of operands end where the copy engine can tell.
-  static std::int64_t row_granule(const Config& config) { return copy_engine_bytes / element_bytes(config.operand); }
+  static std::int64_t row_granule(const Config& config) { return tma_alignment_bytes / element_bytes(config.operand); }
   /// Nobody has a card to run them on unasked: they are compiled where they are used.
   static std::vector<Config> default_configs() { return {}; }
   static const auto& small_configs() { return small_config_list; }

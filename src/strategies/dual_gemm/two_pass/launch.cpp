@@ -129,8 +129,8 @@ LibraryProduct product_of(std::string title, const DualGemmProblem& problem, con
 KernelLaunch activation_launch(const DualGemmProblem& problem, const PlannedCall& call, std::size_t gate_piece,
                                std::size_t up_piece) {
   KernelLaunch launch = launch_of("activate", activate_kernel(problem.activation.kind, problem.out));
-  launch.accesses = {{Access::Memory::workspace, gate_piece, Access::Use::reads_earlier},
-                     {Access::Memory::workspace, up_piece, Access::Use::reads_earlier},
+  launch.accesses = {{Access::Memory::workspace, gate_piece, Access::Use::depends_on_previous},
+                     {Access::Memory::workspace, up_piece, Access::Use::depends_on_previous},
                      {Access::Memory::global_scale, tokens_index, Access::Use::reads},
                      {Access::Memory::global_scale, gate_index, Access::Use::reads},
                      {Access::Memory::global_scale, up_index, Access::Use::reads},
@@ -172,7 +172,7 @@ Format product_format(Format a, Format b) {
   return b == Format::nvfp4 ? a : Format::fp32;
 }
 
-std::int64_t most_blocks(const DualGemmProblem& problem) {
+std::int64_t max_blocks(const DualGemmProblem& problem) {
   return std::max({widening_blocks(problem.a, problem.m, problem.k), widening_blocks(problem.b, problem.n, problem.k),
                    activation_blocks(problem.m, problem.n)});
 }

@@ -11,7 +11,7 @@ namespace thresher::strategies::dual_gemm::two_pass {
 [[nodiscard]] Format product_format(Format a, Format b);
 
 /// The blocks of its largest conversion or of the activation.
-[[nodiscard]] std::int64_t most_blocks(const DualGemmProblem& problem);
+[[nodiscard]] std::int64_t max_blocks(const DualGemmProblem& problem);
 
 [[nodiscard]] PlannedCall planned_call(const DualGemmProblem& problem, const Config& config);
 

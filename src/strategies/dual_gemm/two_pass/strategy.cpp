@@ -10,7 +10,7 @@ namespace thresher::strategies::dual_gemm {
 namespace two_pass {
 namespace {
 
-constexpr std::int64_t most_blocks_of_a_grid = (std::int64_t{1} << 31) - 1;
+constexpr std::int64_t max_blocks_of_a_grid = (std::int64_t{1} << 31) - 1;
 
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
@@ -29,19 +29,19 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::fallback; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
-                                                        const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+                                                              const DeviceSpec&) const override {
     if (bits(problem.a) == 8 || bits(problem.b) == 8) {
       return fmt::format("strategy two_pass takes fp16, bf16 and nvfp4, not {} with {}", thresher::name(problem.a),
                          thresher::name(problem.b));
     }
-    return cannot_requantise(name(), problem.out);
+    return cannot_quantize_output(name(), problem.out);
   }
 
-  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const override {
     const Config config = knob_table().with(own(problem), knobs, name());
-    if (auto sentence = not_made_for(problem, device)) {
+    if (auto sentence = unsupported_reason(problem, device)) {
       return {*sentence};
     }
     std::vector<std::string> found;
@@ -49,9 +49,9 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
       found.push_back(fmt::format("weights of {} with tokens of {} must be widened: leave widens_weights = false out",
                                   thresher::name(problem.b), thresher::name(problem.a)));
     }
-    if (const std::int64_t blocks = most_blocks(problem); blocks > most_blocks_of_a_grid) {
+    if (const std::int64_t blocks = max_blocks(problem); blocks > max_blocks_of_a_grid) {
       found.push_back(fmt::format("a matrix needs {} blocks of two_pass, a GPU takes {} at once: split the problem",
-                                  blocks, most_blocks_of_a_grid));
+                                  blocks, max_blocks_of_a_grid));
     }
     return found;
   }
@@ -62,7 +62,7 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
     std::vector<Knobs> found;
     for (const bool widens : {false, true}) {
       const Knobs all = knob_table().knobs(knob_table().with({.widens_weights = widens}, knobs, name()));
-      if (obstacles(problem, all, device).empty() && (found.empty() || found.back() != all)) {
+      if (infeasible_reasons(problem, all, device).empty() && (found.empty() || found.back() != all)) {
         found.push_back(all);
       }
     }
@@ -71,7 +71,7 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
 
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
-    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     const Config config = knob_table().with(own(problem), knobs, name());
     PlannedCall call = planned_call(problem, config);
     call.strategy = name();

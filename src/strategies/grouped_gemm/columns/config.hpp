@@ -59,7 +59,7 @@ TH_DEVICE constexpr SlotLayout slot_layout(const Config& c) {
   return {c.block_k, c.block_tokens, weight_box_rows(c), c.matrices, element_bytes(c.operand)};
 }
 
-TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
+TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
   return {static_cast<machine::u32>(c.least_tokens), static_cast<machine::u32>(c.block_tokens),
           static_cast<machine::u32>(c.token_step)};
 }

@@ -12,9 +12,10 @@ constexpr int other_registers = 40;
 
 }  // namespace
 
-std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
-  Obstacles found;
-  check_groups(problem, rungs_of(config), tile_outputs(config), found);
+std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
+  InfeasibleReasons found;
+  check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
   if (weight_box_rows(config) > max_box_rows) {
     found.say("TMA: a box of {} rows of weights is over the limit of {}", weight_box_rows(config), max_box_rows);
   }

@@ -35,9 +35,9 @@ struct Columns : HopperKernels<Columns> {
                    [&](const columns::TileShape& shape) { return columns::with_tile(config, shape); });
     return found;
   }
-  static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-    return columns::obstacles(problem, config, device);
+  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return columns::infeasible_reasons(problem, config, device);
   }
   static WorkModel work(const GroupedProblem& problem, const Config& config) { return columns::work(problem, config); }
   static PlainKernel kernel(const GroupedProblem& problem, const Config& config) {
@@ -50,9 +50,9 @@ struct Columns : HopperKernels<Columns> {
             .token_scaling = config.token_scaling,
             .weight_scaling = config.weight_scaling,
             .matrices = config.matrices,
-            .rungs = columns::rungs_of(config),
+            .tile_widths = columns::tile_widths_of(config),
             .tile_outputs = columns::tile_outputs(config),
-            .boxes = boxes_of(columns::slot_layout(config), columns::rungs_of(config)),
+            .boxes = boxes_of(columns::slot_layout(config), columns::tile_widths_of(config)),
             .block = block_of(columns::shape_of(config), config.blocks_resident, problem.experts),
             .dependent_launch = config.dependent_launch,
             // Two of 64 rows of weights, of each width that tiles have.

@@ -144,7 +144,7 @@ class Finish {
                                  const Stored& is_stored) const {
     const pipeline::OutputOrigin origin{tile.row + first, output};
     if constexpr (knobs.output == Number::e4m3) {
-      RequantisedColumns<knobs.output_scaling, tokens>::write(
+      QuantizedOutputColumns<knobs.output_scaling, tokens>::write(
           params_.output_scales, {matrix, tile.group, origin.row, origin.column, place_.warpgroup}, staging, value,
           is_stored);
     } else {

@@ -53,7 +53,7 @@ class FinishRows {
       }
     };
     if constexpr (knobs.output == Number::e4m3) {
-      write_requantised(matrix, sums, tile, ahead, is_stored);
+      write_quantized(matrix, sums, tile, ahead, is_stored);
     } else {
       pipeline::DirectOutput<Result, count, groups>::write(
           matrix, {tile.row, output_},
@@ -72,8 +72,8 @@ class FinishRows {
 
   /// Outputs take the place of their gates; a tile has all of a block's, of each row in four lanes.
   template <class Sums, class Stored>
-  TH_DEVICE void write_requantised(const pipeline::OutputMatrix<Result>& matrix, Sums& sums,
-                                   const pipeline::GroupTile& tile, const Ahead& ahead, const Stored& is_stored) const {
+  TH_DEVICE void write_quantized(const pipeline::OutputMatrix<Result>& matrix, Sums& sums,
+                                 const pipeline::GroupTile& tile, const Ahead& ahead, const Stored& is_stored) const {
     float inverse[count][2];
     const float given =
         knobs.output_scaling == Scaling::block ? 1.0F : given_inverse(params_.output_scales, tile.group);

@@ -9,7 +9,7 @@
 
 namespace thresher::strategies::grouped_gemm {
 
-template <SlotLayout layout, pipeline::Rungs rungs>
+template <SlotLayout layout, pipeline::TileWidths tile_widths>
 class PlainSlots {
  public:
   using Engine = EngineOf<Arch::sm_90a>;
@@ -25,7 +25,8 @@ class PlainSlots {
   }
 
   static TH_DEVICE u32 load_bytes(const pipeline::GroupTile& tile) {
-    return layout.weight_bytes() + layout.panels() * pipeline::loaded_rows(tile.rung, rungs) * layout.row_bytes();
+    return layout.weight_bytes() +
+           layout.panels() * pipeline::loaded_rows(tile.tile_width, tile_widths) * layout.row_bytes();
   }
 
   /// `outputs` are a tile's.
@@ -44,8 +45,9 @@ class PlainSlots {
       } else {
         tma::load(weights.offset_bytes(half_bytes), params.gate, slot.full, At{k, output + layout.weight_rows, group});
       }
-      pipeline::load_tokens<rungs, layout.row_bytes()>(slot, tokens_at(panel), {params.few_tokens, params.many_tokens},
-                                                       tile, params.groups.groups.slots != 0 ? tile.group : 0, k);
+      pipeline::load_tokens<tile_widths, layout.row_bytes()>(slot, tokens_at(panel),
+                                                             {params.few_tokens, params.many_tokens}, tile,
+                                                             params.groups.groups.slots != 0 ? tile.group : 0, k);
     }
   }
 

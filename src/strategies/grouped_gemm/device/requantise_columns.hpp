@@ -15,7 +15,7 @@
 namespace thresher::strategies::grouped_gemm {
 
 /// Where the outputs of one warpgroup go.
-struct RequantisedPlace {
+struct QuantizedPlace {
   pipeline::OutputMatrix<E4M3> matrix;
   u32 slot = 0;
   u32 row = 0;     ///< of the first token
@@ -26,14 +26,14 @@ struct RequantisedPlace {
 /// `tokens` of them, at most `staged_tokens`. `staging` is the warpgroup's; that of the other one of a pair lies beside
 /// it, the even one's first.
 template <Scaling scaling, u32 tokens>
-class RequantisedColumns {
+class QuantizedOutputColumns {
   static constexpr int groups = tokens / 8;
   static constexpr u32 warps = 4;
 
  public:
   /// `value(group, eight)` are outputs lane/4 of the eight for the tokens 8·group + 2(lane%4) and + 1.
   template <class Value, class Stored>
-  static TH_DEVICE void write(const OutputScaleParams& params, const RequantisedPlace& place, Shared<u8> staging,
+  static TH_DEVICE void write(const OutputScaleParams& params, const QuantizedPlace& place, Shared<u8> staging,
                               const Value& value, const Stored& is_stored) {
     float values[2][groups][2];
     TH_UNROLL
@@ -77,7 +77,7 @@ class RequantisedColumns {
   using Words = Vector<u32, 4>;
 
   static TH_DEVICE u32 thread() { return launch::thread_index() % 128; }
-  static TH_DEVICE u32 pair_barrier(const RequantisedPlace& place) { return 8 + place.warpgroup / 2; }
+  static TH_DEVICE u32 pair_barrier(const QuantizedPlace& place) { return 8 + place.warpgroup / 2; }
   static TH_DEVICE u32 token_of(int group, int e) { return static_cast<u32>(group * 8 + e) + warp::lane() % 4 * 2; }
   /// Behind the codes: of each warp the largest of each token.
   static TH_DEVICE Shared<float> largest_of_warps(Shared<u8> staging) {
@@ -108,7 +108,7 @@ class RequantisedColumns {
   }
 
   /// Lane l has that of token l.
-  static TH_DEVICE OutputScale found_scale(const OutputScaleParams& params, const RequantisedPlace& place,
+  static TH_DEVICE OutputScale found_scale(const OutputScaleParams& params, const QuantizedPlace& place,
                                            Shared<u8> staging) {
     constexpr u32 bytes = finish_staging_bytes(Number::e4m3, 2);
     const Shared<u8> even = place.warpgroup % 2 == 0 ? staging : Shared<u8>{staging.address - bytes};
@@ -128,7 +128,7 @@ class RequantisedColumns {
 
   /// By the first warp of the even one.
   template <class Stored>
-  static TH_DEVICE void store_scales(const OutputScaleParams& params, const RequantisedPlace& place, float scale,
+  static TH_DEVICE void store_scales(const OutputScaleParams& params, const QuantizedPlace& place, float scale,
                                      const Stored& is_stored) {
     const u32 row = place.row + warp::lane();
     if (place.warpgroup % 2 == 0 && thread() < tokens && row < place.matrix.rows &&
@@ -162,7 +162,7 @@ class RequantisedColumns {
   }
 
   template <class Stored>
-  static TH_DEVICE void store(const RequantisedPlace& place, Shared<u8> staging, const Stored& is_stored) {
+  static TH_DEVICE void store(const QuantizedPlace& place, Shared<u8> staging, const Stored& is_stored) {
     constexpr u32 chunk = 16;
     const u32 token = thread() / 4;
     const u32 output = place.output + thread() % 4 * chunk;

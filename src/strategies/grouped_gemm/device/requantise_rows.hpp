@@ -16,9 +16,9 @@ namespace thresher::strategies::grouped_gemm {
 using namespace machine;
 
 /// What a scale is of.
-enum class RequantisedRows : u8 { fp8_tensor, fp8_row, fp8_block, nvfp4 };
+enum class QuantizedOutputRows : u8 { fp8_tensor, fp8_row, fp8_block, nvfp4 };
 
-struct RequantiseRowsParams {
+struct QuantizeRowsParams {
   Global<float> values;  ///< rows of values_stride, slots of `rows` of them
   Global<u8> codes;      ///< strides in bytes
   Global<u8> scales;     ///< that are found: float32, of nvfp4 e4m3; strides in scales
@@ -43,24 +43,24 @@ struct RequantiseRowsParams {
 
 /// A warp has a piece of a row, each lane four outputs in every 128 of it. Where the row has a scale of its own, a
 /// block has the row and its warps take pieces by turns; elsewhere its warps have the same piece of as many rows.
-inline constexpr u32 requantise_piece = 512;  ///< outputs
-struct RequantiseShape {
+inline constexpr u32 quantize_piece = 512;  ///< outputs
+struct QuantizeShape {
   u32 threads;
   u32 rows;  ///< of a block
 };
-TH_DEVICE constexpr RequantiseShape requantise_shape(bool row_has_a_scale) {
-  return row_has_a_scale ? RequantiseShape{512, 1} : RequantiseShape{128, 4};
+TH_DEVICE constexpr QuantizeShape quantize_shape(bool row_has_a_scale) {
+  return row_has_a_scale ? QuantizeShape{512, 1} : QuantizeShape{128, 4};
 }
-TH_DEVICE constexpr u32 requantise_pieces(u32 columns) { return (columns + requantise_piece - 1) / requantise_piece; }
+TH_DEVICE constexpr u32 quantize_pieces(u32 columns) { return (columns + quantize_piece - 1) / quantize_piece; }
 /// Of shared memory: what each warp of a row found.
-TH_DEVICE constexpr u32 requantise_shared_bytes(bool row_has_a_scale) {
-  return row_has_a_scale ? requantise_shape(true).threads / 32 * sizeof(float) : 0;
+TH_DEVICE constexpr u32 quantize_shared_bytes(bool row_has_a_scale) {
+  return row_has_a_scale ? quantize_shape(true).threads / 32 * sizeof(float) : 0;
 }
 
-template <RequantisedRows kind>
-class RequantiseRow {
+template <QuantizedOutputRows kind>
+class QuantizeRow {
  public:
-  TH_DEVICE RequantiseRow(const RequantiseRowsParams& params, u32 slot, u32 row)
+  TH_DEVICE QuantizeRow(const QuantizeRowsParams& params, u32 slot, u32 row)
       : params_(params),
         slot_(slot),
         row_(row),
@@ -108,17 +108,17 @@ class RequantiseRow {
 
  private:
   using Four = Vector<float, 4>;
-  static constexpr u32 value_bits = kind == RequantisedRows::nvfp4 ? 4 : 8;
+  static constexpr u32 value_bits = kind == QuantizedOutputRows::nvfp4 ? 4 : 8;
 
   /// Under the scale that is given, or the row's.
   TH_DEVICE void write(u32 piece, float scale) const {
     for_each(piece, [&](const Four& values, u32 first) {
-      if constexpr (kind == RequantisedRows::nvfp4) {
+      if constexpr (kind == QuantizedOutputRows::nvfp4) {
         write_nvfp4(values, first, scale);
         return;
       }
       float divisor = scale;
-      if constexpr (kind == RequantisedRows::fp8_block) {
+      if constexpr (kind == QuantizedOutputRows::fp8_block) {
         divisor = found_fp8(largest_of_lanes<32>(largest(values)));
         store_scale(first / 128, divisor);
       }
@@ -130,8 +130,8 @@ class RequantiseRow {
 
   template <class See>
   TH_DEVICE void for_own_pieces(const See& see) const {
-    const u32 pieces = requantise_pieces(params_.columns);
-    for (u32 piece = warp::index(); piece < pieces; piece += requantise_shape(true).threads / 32) {
+    const u32 pieces = quantize_pieces(params_.columns);
+    for (u32 piece = warp::index(); piece < pieces; piece += quantize_shape(true).threads / 32) {
       see(piece);
     }
   }
@@ -139,8 +139,8 @@ class RequantiseRow {
   /// `see(values, first)` for every 128 outputs of a piece; all are asked for before the first is there.
   template <class See>
   TH_DEVICE void for_each(u32 piece, const See& see) const {
-    constexpr u32 together = requantise_piece / 128;
-    const u32 begin = piece * requantise_piece;
+    constexpr u32 together = quantize_piece / 128;
+    const u32 begin = piece * quantize_piece;
     Four values[together];
     TH_UNROLL
     for (u32 i = 0; i < together; ++i) {
@@ -184,7 +184,7 @@ class RequantiseRow {
   }
   /// The same in all threads of the block.
   TH_DEVICE float largest_of_row() const {
-    constexpr u32 warps = requantise_shape(true).threads / 32;
+    constexpr u32 warps = quantize_shape(true).threads / 32;
     float amax = 0;
     for_own_pieces(
         [&](u32 piece) { for_each(piece, [&](const Four& values, u32) { amax = math::max(amax, largest(values)); }); });
@@ -206,7 +206,7 @@ class RequantiseRow {
   }
 
   /// Where the scales of the row begin, and where that of its block lies.
-  static TH_DEVICE u64 first_scale(const RequantiseRowsParams& params, u32 slot, u32 row) {
+  static TH_DEVICE u64 first_scale(const QuantizeRowsParams& params, u32 slot, u32 row) {
     const u64 of_slot = slot * params.scales_slot_stride;
     if (params.scales_are_blocked != 0) {
       const u32 along = (params.columns / 16 + 3) / 4;
@@ -275,7 +275,7 @@ class RequantiseRow {
     }
   }
 
-  const RequantiseRowsParams& params_;
+  const QuantizeRowsParams& params_;
   u32 slot_;
   u32 row_;
   Global<float> values_;  ///< of the row, as all that follows
@@ -284,25 +284,25 @@ class RequantiseRow {
   Shared<float> largest_;
 };
 
-template <RequantisedRows kind>
-TH_KERNEL(requantise_shape(kind == RequantisedRows::fp8_row).threads, 1)
-requantise_rows_kernel(TH_GRID_CONSTANT const RequantiseRowsParams params) {
+template <QuantizedOutputRows kind>
+TH_KERNEL(quantize_shape(kind == QuantizedOutputRows::fp8_row).threads, 1)
+quantize_rows_kernel(TH_GRID_CONSTANT const QuantizeRowsParams params) {
   launch::release_dependents();
   launch::wait_for_earlier_grids();
   const u32 block = launch::block_index().x;
-  if constexpr (kind == RequantisedRows::fp8_row) {
-    const RequantiseRow<kind> of(params, launch::block_index().y, block);
+  if constexpr (kind == QuantizedOutputRows::fp8_row) {
+    const QuantizeRow<kind> of(params, launch::block_index().y, block);
     if (of.is_owned()) {
       of.write_row();
     }
   } else {
-    const u32 pieces = requantise_pieces(params.columns);
+    const u32 pieces = quantize_pieces(params.columns);
     const u32 rows_before = block / pieces;
-    const u32 row = rows_before * requantise_shape(false).rows + warp::index();
+    const u32 row = rows_before * quantize_shape(false).rows + warp::index();
     if (row >= params.rows) {
       return;
     }
-    const RequantiseRow<kind> of(params, launch::block_index().y, row);
+    const QuantizeRow<kind> of(params, launch::block_index().y, row);
     if (of.is_owned()) {
       of.write(block - rows_before * pieces);
     }

@@ -71,7 +71,7 @@ std::uint64_t profile_address(const CallTensors& call) {
   return call.tensors.size() > profile_index ? address_of(call.tensors[profile_index].data) : 0;
 }
 
-std::int64_t most_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs) {
+std::int64_t max_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs) {
   // Of packed rows every group may have a tile of one row.
   const std::int64_t groups = std::min(extents.experts, extents.rows);
   const std::int64_t row_tiles = extents.has_slots ? size_product(extents.experts, ceil_div(extents.rows, tile_rows))
@@ -157,7 +157,7 @@ void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& acc
   const auto read = [&](std::size_t tensor, Access::Use use) {
     accesses.push_back({Access::Memory::tensor, tensor, use});
   };
-  read(groups_index, Access::Use::reads_earlier);
+  read(groups_index, Access::Use::depends_on_previous);
   if (problem.bias) {
     read(gate_bias_index, Access::Use::reads);
     if (problem.activation) {
@@ -165,16 +165,16 @@ void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& acc
     }
   }
   if (problem.row_weights) {
-    read(row_weights_index, Access::Use::reads_earlier);
+    read(row_weights_index, Access::Use::depends_on_previous);
   }
   if (problem.layout == RowLayout::gathered) {
-    read(row_ids_index, Access::Use::reads_earlier);
+    read(row_ids_index, Access::Use::depends_on_previous);
   }
   accesses.push_back({Access::Memory::tensor, output_index, Access::Use::writes});
   if (format_traits(problem.out).is_requantised()) {
     const bool is_given = !format_traits(problem.out).has_scales();
     accesses.push_back({is_given ? Access::Memory::global_scale : Access::Memory::scales, output_index,
-                        is_given ? Access::Use::reads_earlier : Access::Use::writes});
+                        is_given ? Access::Use::depends_on_previous : Access::Use::writes});
   }
   accesses.push_back({Access::Memory::workspace, status_piece, Access::Use::writes});
 }

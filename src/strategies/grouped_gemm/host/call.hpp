@@ -27,7 +27,7 @@ inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<s
 [[nodiscard]] std::uint64_t profile_address(const CallTensors& call);
 
 /// The most tiles that the groups of a call can have, whatever their rows: what the grid is made for.
-[[nodiscard]] std::int64_t most_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs);
+[[nodiscard]] std::int64_t max_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs);
 
 /// The first piece of a call's workspace, for a product of at most so many blocks.
 std::size_t add_status(const GroupedProblem& problem, std::int64_t blocks, PlannedCall& call);

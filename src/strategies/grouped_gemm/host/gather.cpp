@@ -23,7 +23,7 @@ DeviceProgram gather_program() {
 RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
                               PlannedCall& call) {
   RowsInWorkspace gathered;
-  gathered.row_bytes = from ? from->row_bytes : round_up(problem.k * element_bytes(problem), copy_engine_bytes);
+  gathered.row_bytes = from ? from->row_bytes : round_up(problem.k * element_bytes(problem), tma_alignment_bytes);
   gathered.piece =
       add_piece(call, "gathered rows", static_cast<std::size_t>(size_product(problem.rows, gathered.row_bytes)));
   gathered.offset = call.workspace[gathered.piece].offset;
@@ -34,12 +34,12 @@ RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional
   launch.block.x = gather_threads;
   launch.dependent = dependent;
   launch.expected.uses_shared_memory = false;
-  launch.accesses = {{Access::Memory::tensor, row_ids_index, Access::Use::reads_earlier},
+  launch.accesses = {{Access::Memory::tensor, row_ids_index, Access::Use::depends_on_previous},
                      {Access::Memory::workspace, gathered.piece, Access::Use::writes}};
   if (from) {
-    launch.accesses.push_back({Access::Memory::workspace, from->piece, Access::Use::reads_earlier});
+    launch.accesses.push_back({Access::Memory::workspace, from->piece, Access::Use::depends_on_previous});
   } else {
-    launch.accesses.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads_earlier});
+    launch.accesses.push_back({Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous});
   }
   launch.bind = [gathered, from, divisor = problem.row_ids_divisor, bytes = element_bytes(problem)](
                     const CallTensors& of, LaunchArguments& out) {

@@ -2,8 +2,9 @@
 /// The strategy object of a grouped GEMM. What its kernels differ in, `Kernels` says, a class of static members:
 ///
 ///   name, summary, Config, knob_table()
-///   not_made_for(problem, device)       as Strategy has it
-///   leaves_float32(problem)             whether its outputs are requantised in a pass of their own; without it the
+///   unsupported_reason(problem, device)       as Strategy has it
+///   quantizes_in_second_pass(problem)             whether its outputs are requantised in a pass of their own; without
+///   it the
 ///                                       kernels take no such outputs
 ///   operand(config, problem)            number that is multiplied, where Config has a choice of it
 ///   formats(config)                     of a problem that a sample of these knobs is
@@ -12,7 +13,7 @@
 ///   obstacles(problem, config, device)
 ///   work(problem, config)
 ///   plan(problem, config, device)
-///   beyond_a_tile(config), least(config)
+///   multi_tile_sample(config), least(config)
 ///                                       extents of samples: several tiles of every rung, outputs beyond a tile and K
 ///                                       beyond the ring; and as small as there are
 ///   default_configs(), small_configs()  compiled ahead, and for the emulator
@@ -52,24 +53,24 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   [[nodiscard]] Role role(const GroupedProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Kernels::knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const GroupedProblem& problem,
-                                                        const DeviceSpec& device) const override {
-    auto sentence = Kernels::not_made_for(problem, device);
-    if constexpr (requires { Kernels::leaves_float32(problem); }) {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const GroupedProblem& problem,
+                                                              const DeviceSpec& device) const override {
+    auto sentence = Kernels::unsupported_reason(problem, device);
+    if constexpr (requires { Kernels::quantizes_in_second_pass(problem); }) {
       return sentence;
     } else {
-      return sentence ? sentence : cannot_requantise(name(), problem.out);
+      return sentence ? sentence : cannot_quantize_output(name(), problem.out);
     }
   }
 
-  [[nodiscard]] std::vector<std::string> obstacles(const GroupedProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec& device) const override {
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Knobs& knobs,
+                                                            const DeviceSpec& device) const override {
     const GroupedProblem product = product_of(problem);
     const Config wanted = config(product, knobs);
-    if (auto sentence = not_made_for(problem, device)) {
+    if (auto sentence = unsupported_reason(problem, device)) {
       return {*sentence};
     }
-    return Kernels::obstacles(product, wanted, device);
+    return Kernels::infeasible_reasons(product, wanted, device);
   }
 
   [[nodiscard]] std::vector<Knobs> candidates(const GroupedProblem& problem, const Knobs& knobs,
@@ -77,13 +78,13 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
     const GroupedProblem product = product_of(problem);
     (void)config(product, knobs);
     std::vector<Knobs> found;
-    if (not_made_for(problem, device)) {
+    if (unsupported_reason(problem, device)) {
       return found;
     }
     for (const Config& usual : Kernels::candidates(product, knobs)) {
       const Config candidate = Kernels::knob_table().with(for_problem(usual, product), knobs, name());
       const Knobs all = Kernels::knob_table().knobs(candidate);
-      if (Kernels::obstacles(product, candidate, device).empty() &&
+      if (Kernels::infeasible_reasons(product, candidate, device).empty() &&
           std::find(found.begin(), found.end(), all) == found.end()) {
         found.push_back(all);
       }
@@ -93,22 +94,22 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
 
   [[nodiscard]] PlannedCall plan(const GroupedProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
-    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     const GroupedProblem product = product_of(problem);
     PlannedCall call = Kernels::plan(product, config(product, knobs), device);
-    return product == problem ? call : with_requantising(std::move(call), problem);
+    return product == problem ? call : with_output_quantization(std::move(call), problem);
   }
 
   [[nodiscard]] WorkModel work(const GroupedProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
     const GroupedProblem product = product_of(problem);
     WorkModel work = Kernels::work(product, config(product, knobs));
-    return product == problem ? work : with_requantising(std::move(work), problem);
+    return product == problem ? work : with_output_quantization(std::move(work), problem);
   }
 
   [[nodiscard]] std::vector<GroupedProblem> edges(const GroupedProblem& problem, const Knobs& knobs,
                                                   const DeviceSpec&) const override {
     const Config of_product = config(product_of(problem), knobs);
-    std::vector<GroupedProblem> found{with_extents(problem, Kernels::beyond_a_tile(of_product)),
+    std::vector<GroupedProblem> found{with_extents(problem, Kernels::multi_tile_sample(of_product)),
                                       with_extents(problem, Kernels::least(of_product))};
     for (GroupedProblem& edge : found) {
       edge.n = round_up(edge.n, std::int64_t{format_traits(edge.out).n_multiple});
@@ -126,8 +127,8 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
  private:
   /// What the kernel computes: the problem, but with outputs in float32 where these are requantised behind it.
   static GroupedProblem product_of(const GroupedProblem& problem) {
-    if constexpr (requires { Kernels::leaves_float32(problem); }) {
-      if (format_traits(problem.out).is_requantised() && Kernels::leaves_float32(problem)) {
+    if constexpr (requires { Kernels::quantizes_in_second_pass(problem); }) {
+      if (format_traits(problem.out).is_requantised() && Kernels::quantizes_in_second_pass(problem)) {
         return unrounded(problem);
       }
     }
@@ -184,7 +185,7 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   static std::vector<Sample<GroupedProblem>> samples_of(const Configs& configs) {
     std::vector<Sample<GroupedProblem>> found;
     std::transform(configs.begin(), configs.end(), std::back_inserter(found), [](const Config& config) {
-      return Sample<GroupedProblem>{with_extents(problem_of(config), Kernels::beyond_a_tile(config)),
+      return Sample<GroupedProblem>{with_extents(problem_of(config), Kernels::multi_tile_sample(config)),
                                     Kernels::knob_table().knobs(config)};
     });
     return found;

@@ -19,28 +19,29 @@ int launch_registers(const BlockNeeds& needs, const DeviceSpec& device) {
 
 }  // namespace
 
-void check_groups(const GroupedProblem& problem, const pipeline::Rungs& rungs, int tile_outputs, Obstacles& found) {
-  if (problem.experts > pipeline::most_groups) {
-    found.say("directory: {} experts are over the limit of {}", problem.experts, pipeline::most_groups);
+void check_groups(const GroupedProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
+                  InfeasibleReasons& found) {
+  if (problem.experts > pipeline::max_groups) {
+    found.say("directory: {} experts are over the limit of {}", problem.experts, pipeline::max_groups);
   }
   const CallExtents extents{problem.experts, problem.rows, problem.n, problem.k, problem.layout == RowLayout::slots};
-  const std::int64_t tiles = most_tiles(extents, rungs.most, tile_outputs);
+  const std::int64_t tiles = max_tiles(extents, tile_widths.most, tile_outputs);
   if (constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(); tiles > most) {
-    found.say("tiles: up to {} of {} rows and {} outputs are over the limit of {}", tiles, rungs.most, tile_outputs,
-              most);
+    found.say("tiles: up to {} of {} rows and {} outputs are over the limit of {}", tiles, tile_widths.most,
+              tile_outputs, most);
   }
-  if (rungs.least > rungs.most) {
-    found.say("tile: {} tokens at the least are more than the {} at the most", rungs.least, rungs.most);
+  if (tile_widths.least > tile_widths.most) {
+    found.say("tile: {} tokens at the least are more than the {} at the most", tile_widths.least, tile_widths.most);
   }
-  const bool is_doubled = (rungs.most & (rungs.most - 1)) == 0;
-  if (!is_doubled && (rungs.step == 0 || rungs.most % rungs.step != 0)) {
-    found.say("tile: {} tokens are no width where widths are {}", rungs.most,
-              rungs.step == 0 ? "powers of two" : fmt::format("{} apart", rungs.step));
+  const bool is_doubled = (tile_widths.most & (tile_widths.most - 1)) == 0;
+  if (!is_doubled && (tile_widths.step == 0 || tile_widths.most % tile_widths.step != 0)) {
+    found.say("tile: {} tokens are no width where widths are {}", tile_widths.most,
+              tile_widths.step == 0 ? "powers of two" : fmt::format("{} apart", tile_widths.step));
   }
 }
 
 /// Panels of a slot are 64 or 128 bytes wide; what is promoted is of one of them, at most a block of scales.
-void check_numbers(const PlainNumbers& numbers, Obstacles& found) {
+void check_numbers(const PlainNumbers& numbers, InfeasibleReasons& found) {
   const bool is_fast = numbers.numerics == dual_gemm::Numerics::fast;
   if (numbers.operand != Number::e4m3) {
     if (is_fast) {
@@ -58,8 +59,8 @@ void check_numbers(const PlainNumbers& numbers, Obstacles& found) {
   }
 }
 
-void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& found) {
-  const int experts = static_cast<int>(std::min<std::int64_t>(needs.experts, pipeline::most_groups));
+void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found) {
+  const int experts = static_cast<int>(std::min<std::int64_t>(needs.experts, pipeline::max_groups));
   const int bytes = pipeline::grouped_shared_bytes(needs.shape, static_cast<std::uint32_t>(experts));
   // A kibibyte of each block is the system's.
   const int room = device.shared_bytes_per_multiprocessor / needs.blocks_resident - 1024;
@@ -79,12 +80,13 @@ void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& f
     return;
   }
   const int at_launch = launch_registers(needs, device);
-  const bool hands_over = needs.shape.loader_registers > 0 || needs.shape.math_registers > 0;
-  if (const int available = hands_over ? needs.shape.math_registers : at_launch; needs.registers > available) {
+  const bool reallocates_registers = needs.shape.loader_registers > 0 || needs.shape.math_registers > 0;
+  if (const int available = reallocates_registers ? needs.shape.math_registers : at_launch;
+      needs.registers > available) {
     found.say("registers: a math thread needs about {}, over the {} that {} threads give it", needs.registers,
               available, threads * needs.blocks_resident);
   }
-  if (!hands_over) {
+  if (!reallocates_registers) {
     return;
   }
   const int pool = (needs.shape.math_warpgroups + 1) * at_launch;
@@ -102,22 +104,22 @@ void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& f
 }
 
 void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens,
-                 Obstacles& found) {
+                 InfeasibleReasons& found) {
   if (shape.split_groups == 1) {
     return;
   }
   if (const std::int64_t slots = ceil_div(k, slot_k); slots < shape.split_groups) {
     found.say("split-K: k = {} is {} slot of {}, too few for {} parts", k, slots, slot_k, shape.split_groups);
   }
-  if (tokens > static_cast<int>(pipeline::most_split_columns)) {
+  if (tokens > static_cast<int>(pipeline::max_split_columns)) {
     found.say("split-K: {} tokens are over the {} whose partial sums a thread holds in registers", tokens,
-              pipeline::most_split_columns);
+              pipeline::max_split_columns);
   }
 }
 
 void check_clusters(const pipeline::TensorShape& shape, std::int64_t experts, const DeviceSpec& device,
-                    Obstacles& found) {
-  const std::int64_t listed = std::min<std::int64_t>(experts, pipeline::most_groups);
+                    InfeasibleReasons& found) {
+  const std::int64_t listed = std::min<std::int64_t>(experts, pipeline::max_groups);
   if (const int bytes = pipeline::grouped_shared_bytes(shape, static_cast<std::uint32_t>(listed));
       bytes > device.shared_bytes_per_block) {
     found.say("shared memory: {} bytes a block ({} stages of {}, a directory of {} experts) are over the limit of {}",

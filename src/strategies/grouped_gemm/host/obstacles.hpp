@@ -15,7 +15,7 @@
 
 namespace thresher::strategies::grouped_gemm {
 
-class Obstacles {
+class InfeasibleReasons {
  public:
   template <class... Values>
   void say(fmt::format_string<Values...> text, Values&&... values) {
@@ -28,7 +28,8 @@ class Obstacles {
 };
 
 /// The directory has room for the experts, tiles can be counted in 32 bits, and there are widths for them.
-void check_groups(const GroupedProblem& problem, const pipeline::Rungs& rungs, int tile_outputs, Obstacles& found);
+void check_groups(const GroupedProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
+                  InfeasibleReasons& found);
 
 /// What a kernel of wgmma multiplies, and how its slots and sums take it.
 struct PlainNumbers {
@@ -37,7 +38,7 @@ struct PlainNumbers {
   ScalingKnobs scaling{};
   int block_k = 64;
 };
-void check_numbers(const PlainNumbers& numbers, Obstacles& found);
+void check_numbers(const PlainNumbers& numbers, InfeasibleReasons& found);
 
 struct BlockNeeds {
   pipeline::Shape shape{};
@@ -46,12 +47,13 @@ struct BlockNeeds {
   int registers = 0;  ///< of a math thread, about
 };
 /// Shared memory, threads and registers.
-void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& found);
+void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
 
 /// The same of a kernel whose sums lie in tensor memory: shared memory, and multiprocessors for its clusters.
 void check_clusters(const pipeline::TensorShape& shape, std::int64_t experts, const DeviceSpec& device,
-                    Obstacles& found);
+                    InfeasibleReasons& found);
 /// And of its tiles of up to `tokens`, `slot_k` along K a slot, where clusters split the k range.
-void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens, Obstacles& found);
+void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens,
+                 InfeasibleReasons& found);
 
 }  // namespace thresher::strategies::grouped_gemm

@@ -85,7 +85,7 @@ void add_scales(std::vector<Access>& accesses, std::size_t tensor, Scaling scali
 struct Product {
   GroupedProblem problem;
   PlainKernel kernel;
-  std::int64_t most_blocks = 0;
+  std::int64_t max_blocks = 0;
   std::optional<RowsInWorkspace> gathered{};
 
   void bind(const CallTensors& call, LaunchArguments& out) const {
@@ -100,8 +100,8 @@ struct Product {
     params.up_scales = weight_scales(kernel.weight_scaling, call.tensors[up_index], is_matrix);
     set_token_scales(call, extents, params);
     out.set(params);
-    const std::int64_t tiles = most_tiles(extents, kernel.rungs.most, kernel.tile_outputs);
-    out.grid.x = narrow(std::min(most_blocks / kernel.block.cluster, tiles) * kernel.block.cluster);
+    const std::int64_t tiles = max_tiles(extents, kernel.tile_widths.most, kernel.tile_outputs);
+    out.grid.x = narrow(std::min(max_blocks / kernel.block.cluster, tiles) * kernel.block.cluster);
     const machine::ElementType element = dual_gemm::element_type(kernel.operand);
     const TokenRows tokens = gathered ? token_rows(call, *gathered, element, extents.k) : token_rows(call, element);
     out.add_map(offsetof(PlainParams, few_tokens), tokens_map(tokens, pipeline::few_token_rows, kernel.boxes.swizzle));
@@ -129,15 +129,15 @@ struct Product {
   [[nodiscard]] std::vector<Access> accesses() const {
     std::vector<Access> all;
     if (gathered) {
-      all.push_back({Access::Memory::workspace, gathered->piece, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::workspace, gathered->piece, Access::Use::depends_on_previous});
     } else {
-      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous});
     }
     all.push_back({Access::Memory::tensor, gate_index, Access::Use::reads});
     if (kernel.matrices == 2) {
       all.push_back({Access::Memory::tensor, up_index, Access::Use::reads});
     }
-    add_scales(all, tokens_index, kernel.token_scaling, Access::Use::reads_earlier);
+    add_scales(all, tokens_index, kernel.token_scaling, Access::Use::depends_on_previous);
     add_scales(all, gate_index, kernel.weight_scaling, Access::Use::reads);
     if (kernel.matrices == 2) {
       add_scales(all, up_index, kernel.weight_scaling, Access::Use::reads);
@@ -180,13 +180,14 @@ PlannedCall planned_call(const GroupedProblem& problem, const PlainKernel& kerne
   call.knobs = kernel.knobs;
   call.work = kernel.work;
   Product product{problem, kernel, std::int64_t{multiprocessors} * kernel.block.resident};
-  add_status(problem, product.most_blocks, call);
+  add_status(problem, product.max_blocks, call);
   if (problem.layout == RowLayout::gathered) {
     product.gathered = add_gathering(problem, std::nullopt, kernel.dependent_launch, call);
   }
   call.steps.emplace_back(multiplying(product));
-  call.data_alignment = copy_engine_bytes;
-  call.alignments = {{tokens_index, copy_engine_bytes}, {gate_index, copy_engine_bytes}, {up_index, copy_engine_bytes}};
+  call.data_alignment = tma_alignment_bytes;
+  call.alignments = {
+      {tokens_index, tma_alignment_bytes}, {gate_index, tma_alignment_bytes}, {up_index, tma_alignment_bytes}};
   return call;
 }
 

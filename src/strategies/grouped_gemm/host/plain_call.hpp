@@ -39,7 +39,7 @@ struct PlainKernel {
   dual_gemm::Scaling token_scaling = dual_gemm::Scaling::none;
   dual_gemm::Scaling weight_scaling = dual_gemm::Scaling::none;
   int matrices = 2;
-  pipeline::Rungs rungs{};
+  pipeline::TileWidths tile_widths{};
   int tile_outputs = 0;
   PlainBoxes boxes{};
   PlainBlock block{};

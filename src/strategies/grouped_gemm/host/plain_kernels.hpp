@@ -16,8 +16,8 @@
 
 namespace thresher::strategies::grouped_gemm {
 
-inline PlainBoxes boxes_of(const SlotLayout& slots, const pipeline::Rungs& rungs) {
-  return {slots.swizzle(), slots.weight_rows, pipeline::many_token_rows(rungs)};
+inline PlainBoxes boxes_of(const SlotLayout& slots, const pipeline::TileWidths& tile_widths) {
+  return {slots.swizzle(), slots.weight_rows, pipeline::many_token_rows(tile_widths)};
 }
 inline PlainBlock block_of(const pipeline::Shape& shape, int resident, std::int64_t experts) {
   const int threads = pipeline::threads(shape);
@@ -44,7 +44,7 @@ inline Expectations wgmma_products(dual_gemm::Number operand, const SlotLayout& 
 
 template <class Own>
 struct PlainKernels {
-  static std::optional<std::string> not_made_for(const GroupedProblem& problem, const DeviceSpec& device) {
+  static std::optional<std::string> unsupported_reason(const GroupedProblem& problem, const DeviceSpec& device) {
     const bool takes = (problem.a == problem.b && dual_gemm::is_16_bit(problem.a)) ||
                        (Own::takes_fp8(problem.a) && Own::takes_fp8(problem.b));
     if (device.matrix_unit == Own::unit && takes) {
@@ -79,12 +79,12 @@ struct HopperKernels : PlainKernels<Own> {
   static constexpr bool takes_fp8(Format format) { return dual_gemm::is_fp8(format); }
 
   /// Where the sums are, scales are given, or found of 128 outputs.
-  static bool leaves_float32(const GroupedProblem& problem) {
+  static bool quantizes_in_second_pass(const GroupedProblem& problem) {
     return problem.out != Format::fp8_tensor && problem.out != Format::fp8_block;
   }
 
   template <class Config>
-  static SampleExtents beyond_a_tile(const Config& config) {
+  static SampleExtents multi_tile_sample(const Config& config) {
     return {.experts = 5,
             .rows = 2 * config.block_tokens + 21,
             .n = of_whole_scales(config, Own::outputs(config) + 8),

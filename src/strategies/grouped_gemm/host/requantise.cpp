@@ -54,7 +54,7 @@ void write_unrounded(KernelLaunch& launch, const Unrounded& to, std::size_t outp
   }
 }
 
-RequantiseRowsParams params_of(const GroupedProblem& problem, const Unrounded& from, const CallTensors& call) {
+QuantizeRowsParams params_of(const GroupedProblem& problem, const Unrounded& from, const CallTensors& call) {
   const Tensor& c = call.tensors[output_index];
   const Tensor& bounds = call.tensors[groups_index];
   const FinishParams finish = finish_params(problem, call);
@@ -62,7 +62,7 @@ RequantiseRowsParams params_of(const GroupedProblem& problem, const Unrounded& f
   const auto bytes = [&](std::int64_t elements) {
     return static_cast<std::uint64_t>(elements * thresher::bits(c.format) / 8);
   };
-  RequantiseRowsParams params{};
+  QuantizeRowsParams params{};
   params.values = {address_of(from.in_place_of(c, call.workspace).data)};
   params.values_stride = narrow(values_stride(c.shape[slots + 1]));
   params.codes = {address_of(c.data)};
@@ -93,42 +93,43 @@ RequantiseRowsParams params_of(const GroupedProblem& problem, const Unrounded& f
 }
 
 std::vector<Access> accesses_of(const GroupedProblem& problem, const Unrounded& from) {
-  std::vector<Access> all{{Access::Memory::workspace, from.piece, Access::Use::reads_earlier},
-                          {Access::Memory::tensor, groups_index, Access::Use::reads_earlier},
+  std::vector<Access> all{{Access::Memory::workspace, from.piece, Access::Use::depends_on_previous},
+                          {Access::Memory::tensor, groups_index, Access::Use::depends_on_previous},
                           {Access::Memory::tensor, output_index, Access::Use::writes}};
   if (problem.layout == RowLayout::gathered) {
-    all.push_back({Access::Memory::tensor, row_ids_index, Access::Use::reads_earlier});
+    all.push_back({Access::Memory::tensor, row_ids_index, Access::Use::depends_on_previous});
   }
   if (format_traits(problem.out).has_scales()) {
     all.push_back({Access::Memory::scales, output_index, Access::Use::writes});
   }
   if (problem.out == Format::fp8_tensor || problem.out == Format::nvfp4) {
-    all.push_back({Access::Memory::global_scale, output_index, Access::Use::reads_earlier});
+    all.push_back({Access::Memory::global_scale, output_index, Access::Use::depends_on_previous});
   }
   return all;
 }
 
-std::int64_t most_rows(const GroupedProblem& problem) {
+std::int64_t max_rows(const GroupedProblem& problem) {
   return problem.layout == RowLayout::slots ? size_product(problem.experts, problem.rows) : problem.rows;
 }
 
 }  // namespace
 
-std::string requantise_rows_kernel_name(Format out) {
+std::string quantize_rows_kernel_name(Format out) {
   return fmt::format(
-      "thresher::strategies::grouped_gemm::requantise_rows_kernel<thresher::strategies::grouped_gemm::RequantisedRows::"
+      "thresher::strategies::grouped_gemm::quantize_rows_kernel<thresher::strategies::grouped_gemm::"
+      "QuantizedOutputRows::"
       "{}>",
       name(out));
 }
 
-DeviceProgram requantise_rows_program() {
+DeviceProgram quantize_rows_program() {
   DeviceProgram program{.title = "grouped_gemm requantising",
                         .text = "#include \"strategies/grouped_gemm/device/requantise_rows.hpp\"\n",
                         .kernels = {},
                         .options = {}};
   for (const Format out : output_formats) {
     if (format_traits(out).is_requantised()) {
-      program.kernels.push_back(requantise_rows_kernel_name(out));
+      program.kernels.push_back(quantize_rows_kernel_name(out));
     }
   }
   return program;
@@ -139,11 +140,11 @@ GroupedProblem unrounded(GroupedProblem problem) {
   return problem;
 }
 
-PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem, std::size_t output) {
+PlannedCall with_output_quantization(PlannedCall call, const GroupedProblem& problem, std::size_t output) {
   Unrounded values;
   values.piece =
       add_piece(call, "outputs in float32",
-                static_cast<std::size_t>(size_product(most_rows(problem), values_stride(problem.n) * std::int64_t{4})));
+                static_cast<std::size_t>(size_product(max_rows(problem), values_stride(problem.n) * std::int64_t{4})));
   values.offset = call.workspace[values.piece].offset;
   auto& product = std::get<KernelLaunch>(call.steps.back());
   if (product.alternative) {  // which would write where C's codes lie
@@ -152,29 +153,29 @@ PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem, s
   write_unrounded(product, values, output);
   KernelLaunch launch;
   launch.title = "requantise the rows";
-  launch.program = requantise_rows_program();
-  launch.expression = requantise_rows_kernel_name(problem.out);
+  launch.program = quantize_rows_program();
+  launch.expression = quantize_rows_kernel_name(problem.out);
   const bool row_has_a_scale = problem.out == Format::fp8_row;
-  const RequantiseShape shape = requantise_shape(row_has_a_scale);
+  const QuantizeShape shape = quantize_shape(row_has_a_scale);
   launch.block.x = shape.threads;
-  launch.shared_bytes = requantise_shared_bytes(row_has_a_scale);
+  launch.shared_bytes = quantize_shared_bytes(row_has_a_scale);
   launch.dependent = product.dependent;
   launch.expected.uses_shared_memory = row_has_a_scale;
   launch.accesses = accesses_of(problem, values);
   launch.bind = [problem, values, row_has_a_scale, shape](const CallTensors& of, LaunchArguments& out) {
-    const RequantiseRowsParams params = params_of(problem, values, of);
+    const QuantizeRowsParams params = params_of(problem, values, of);
     out.set(params);
-    const std::uint32_t pieces = row_has_a_scale ? 1 : requantise_pieces(params.columns);
+    const std::uint32_t pieces = row_has_a_scale ? 1 : quantize_pieces(params.columns);
     out.grid.x = narrow(size_product(ceil_div(std::int64_t{params.rows}, std::int64_t{shape.rows}), pieces));
     out.grid.y = params.slots != 0 ? params.groups : 1;
     return true;
   };
   call.steps.emplace_back(std::move(launch));
-  call.work = with_requantising(std::move(call.work), problem);
+  call.work = with_output_quantization(std::move(call.work), problem);
   return call;
 }
 
-WorkModel with_requantising(WorkModel work, const GroupedProblem& problem) {
+WorkModel with_output_quantization(WorkModel work, const GroupedProblem& problem) {
   const double bytes = 4.0 + format_traits(problem.out).stored_bits() / 8;
   work.parts.emplace_back(MemoryPass{.title = "requantising the rows",
                                      .bytes = usual_rows(problem) * static_cast<double>(problem.n) * bytes,

@@ -23,20 +23,20 @@ constexpr double read_again_share = 0.3;
 
 int matrices(const GroupedProblem& problem) { return problem.activation ? 2 : 1; }
 
-RowTiles row_tiles(std::uint32_t rows, pipeline::Rungs rungs) {
-  const std::uint32_t count = (rows + rungs.most - 1) / rungs.most;
-  const std::uint32_t each = pipeline::rows_of_tiles(rows, count, rungs);
-  const std::uint32_t last = pipeline::rung_of(rows - (count - 1) * each, rungs);
+RowTiles row_tiles(std::uint32_t rows, pipeline::TileWidths tile_widths) {
+  const std::uint32_t count = (rows + tile_widths.most - 1) / tile_widths.most;
+  const std::uint32_t each = pipeline::rows_of_tiles(rows, count, tile_widths);
+  const std::uint32_t last = pipeline::tile_width_for(rows - (count - 1) * each, tile_widths);
   return {static_cast<double>(count), static_cast<double>((count - 1) * each + last) / count};
 }
 
 /// Of experts that have so many on average: as many have that, a deviation more and a deviation less, when each row's
 /// expert is drawn. A tile that just holds the average is too short for every second of them.
-RowTiles tiles_of_rows(double rows, pipeline::Rungs rungs) {
+RowTiles tiles_of_rows(double rows, pipeline::TileWidths tile_widths) {
   const double deviation = std::sqrt(1.5 * rows);  // three equal shares, of variance `rows`
   RowTiles sum;
   for (const double some : {rows - deviation, rows, rows + deviation}) {
-    const RowTiles tiles = row_tiles(static_cast<std::uint32_t>(std::max(1.0, std::round(some))), rungs);
+    const RowTiles tiles = row_tiles(static_cast<std::uint32_t>(std::max(1.0, std::round(some))), tile_widths);
     sum.count += tiles.count;
     sum.columns += tiles.count * tiles.columns;
   }
@@ -76,11 +76,11 @@ double compulsory_bytes(const GroupedProblem& problem) noexcept {
   return weight_bytes(problem) + of_a * k * stored_bits(problem.a) / 8 + rows * n * stored_bits(problem.out) / 8;
 }
 
-RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::Rungs rungs) {
+RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::TileWidths tile_widths) {
   if (problem.experts == 1) {
-    return row_tiles(static_cast<std::uint32_t>(usual_rows(problem)), rungs);
+    return row_tiles(static_cast<std::uint32_t>(usual_rows(problem)), tile_widths);
   }
-  return tiles_of_rows(usual_rows(problem) / active_experts(problem), rungs);
+  return tiles_of_rows(usual_rows(problem) / active_experts(problem), tile_widths);
 }
 
 double bytes_read_again(const GroupedProblem& problem, const RowTiles& rows) noexcept {
@@ -94,7 +94,7 @@ EpilogueWork grouped_epilogue(const GroupedProblem& problem, double outputs) {
 }
 
 TensorKernel grouped_tensor_kernel(const GroupedProblem& problem, const GroupedTensorTile& tile, TensorTiles of) {
-  const RowTiles rows = usual_row_tiles(problem, tile.rungs);
+  const RowTiles rows = usual_row_tiles(problem, tile.tile_widths);
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
   of.count = static_cast<std::int64_t>(std::ceil(active_experts(problem) * rows.count * column_tiles));
   const double computed = static_cast<double>(of.count) * tile.blocks * of.steps * of.products * of.product_operations;
@@ -119,7 +119,7 @@ TensorKernel grouped_tensor_kernel(const GroupedProblem& problem, const GroupedT
 
 TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile) {
   const double active = active_experts(problem);
-  const RowTiles rows = usual_row_tiles(problem, tile.rungs);
+  const RowTiles rows = usual_row_tiles(problem, tile.tile_widths);
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
   const auto k_steps = static_cast<double>(ceil_div(problem.k, tile.k));
   const double element_bytes = stored_bits(tile.type) / 8;

@@ -23,7 +23,7 @@ namespace thresher::strategies::grouped_gemm {
 struct GroupedTile {
   int weight_rows = 256;  ///< of all matrices, in a tile
   int outputs = 128;
-  pipeline::Rungs rungs{8, 128};
+  pipeline::TileWidths tile_widths{8, 128};
   int k = 64;  ///< elements of a slot
   MatrixType type = MatrixType::bits16;
   double matrix_share = 0;        ///< strategies/work_model.hpp, where it was measured: of sums that are promoted
@@ -48,7 +48,7 @@ struct RowTiles {
   double count = 0;    ///< of an active expert
   double columns = 0;  ///< of one, the rungs' padding included
 };
-[[nodiscard]] RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::Rungs rungs);
+[[nodiscard]] RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::TileWidths tile_widths);
 /// Of the weights that another of an expert's tiles reads again, what L2 no longer holds.
 [[nodiscard]] double bytes_read_again(const GroupedProblem& problem, const RowTiles& rows) noexcept;
 /// Of a tile with so many outputs.
@@ -56,7 +56,7 @@ struct RowTiles {
 
 /// A product whose sums lie in tensor memory.
 struct GroupedTensorTile {
-  pipeline::Rungs rungs{16, 128, 16};
+  pipeline::TileWidths tile_widths{16, 128, 16};
   int outputs = 128;
   int blocks = 2;  ///< that share a product
   int stages = 4;

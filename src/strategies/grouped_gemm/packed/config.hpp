@@ -68,7 +68,7 @@ TH_DEVICE constexpr int warpgroup_weight_bytes(const Config& c) {
   return c.blocks_per_slot * static_cast<int>(weight_block_bytes(c.numerics));
 }
 
-TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
+TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
   return {static_cast<machine::u32>(c.least_tokens), static_cast<machine::u32>(c.block_tokens),
           static_cast<machine::u32>(c.token_step)};
 }

@@ -173,7 +173,7 @@ weights::Matrix token_matrix(const Tensor& a) {
 }
 
 /// Of the tokens that a call brings, at most.
-std::int64_t most_tokens(const GroupedProblem& problem) {
+std::int64_t max_tokens(const GroupedProblem& problem) {
   return problem.layout == RowLayout::gathered ? problem.tokens
          : problem.layout == RowLayout::slots  ? problem.experts * problem.rows
                                                : problem.rows;
@@ -224,7 +224,7 @@ KernelLaunch widening(const PreparedTokens& prepared) {
 }
 
 PreparedTokens add_preparation(const GroupedProblem& problem, const Config& config, PlannedCall& call) {
-  const std::int64_t tokens = most_tokens(problem);
+  const std::int64_t tokens = max_tokens(problem);
   PreparedTokens prepared;
   prepared.rows.row_bytes = weights::prepared_tokens(config.numerics, tokens, problem.k).row_bytes;
   prepared.rows.piece =
@@ -237,7 +237,7 @@ PreparedTokens add_preparation(const GroupedProblem& problem, const Config& conf
   KernelLaunch launch = folds(config) ? folding(problem, prepared) : widening(prepared);
   launch.program = weights::preparation_program();
   launch.dependent = config.dependent_launch;
-  add_reads(launch.accesses, tokens_index, problem.a, Access::Use::reads_earlier);
+  add_reads(launch.accesses, tokens_index, problem.a, Access::Use::depends_on_previous);
   launch.accesses.push_back({Access::Memory::workspace, prepared.rows.piece, Access::Use::writes});
   call.steps.emplace_back(std::move(launch));
   return prepared;
@@ -266,7 +266,7 @@ Expectations expectations(const Config& config) {
 struct Product {
   GroupedProblem problem;
   Config config;
-  std::int64_t most_blocks = 0;
+  std::int64_t max_blocks = 0;
   std::size_t row_factors_at = 0;
   std::optional<PreparedTokens> prepared{};
   std::optional<RowsInWorkspace> rows{};  ///< where tokens are read, if not from A
@@ -293,14 +293,14 @@ struct Product {
     params.ids_divisor = static_cast<std::uint32_t>(problem.row_ids_divisor);
     params.result_scale = folds(config) ? 1.0F : 1.0F / weights::exact_result_scale;
     out.set(params);
-    out.grid.x = static_cast<std::uint32_t>(
-        std::min(most_blocks, most_tiles(extents, config.block_tokens, tile_outputs(config))));
+    out.grid.x =
+        static_cast<std::uint32_t>(std::min(max_blocks, max_tiles(extents, config.block_tokens, tile_outputs(config))));
     const machine::ElementType element = element_type(config);
     // Prepared rows are padded with zeros.
     const std::int64_t prepared_k = prepared ? prepared->rows.row_bytes / machine::element_bytes(element) : extents.k;
     const TokenRows tokens = rows ? token_rows(call, *rows, element, prepared_k) : token_rows(call, element);
     out.add_map(offsetof(Params, few_tokens), tokens_map(tokens, pipeline::few_token_rows));
-    out.add_map(offsetof(Params, many_tokens), tokens_map(tokens, pipeline::many_token_rows(rungs_of(config))));
+    out.add_map(offsetof(Params, many_tokens), tokens_map(tokens, pipeline::many_token_rows(tile_widths_of(config))));
   }
 
   [[nodiscard]] std::vector<Access> accesses() const {
@@ -310,16 +310,16 @@ struct Product {
       all.push_back({Access::Memory::global_scale, up_index, Access::Use::reads});
     }
     if (rows) {
-      all.push_back({Access::Memory::workspace, rows->piece, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::workspace, rows->piece, Access::Use::depends_on_previous});
     } else {
-      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous});
     }
     if (problem.a == Format::nvfp4) {
-      all.push_back({Access::Memory::global_scale, tokens_index, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous});
     }
     if (folds(config)) {
       all.push_back({Access::Memory::packed, row_factors_piece, Access::Use::reads});
-      all.push_back({Access::Memory::workspace, prepared->factors_piece, Access::Use::reads_earlier});
+      all.push_back({Access::Memory::workspace, prepared->factors_piece, Access::Use::depends_on_previous});
     }
     add_common_accesses(problem, all);
     if (config.profiled) {
@@ -361,15 +361,15 @@ PlannedCall planned_call(const GroupedProblem& problem, const Config& config, in
   call.packed = packed_pieces(problem, config);
   call.packed_layout = layout_name(config);
   call.packing = std::make_shared<const PlannedCall>(packing_call(problem, config));
-  call.data_alignment = copy_engine_bytes;
+  call.data_alignment = tma_alignment_bytes;
   Product product{problem, config, std::int64_t{multiprocessors} * config.blocks_resident};
   product.row_factors_at = folds(config) ? call.packed[row_factors_piece].offset : 0;
-  add_status(problem, product.most_blocks, call);
+  add_status(problem, product.max_blocks, call);
   if (folds(config) || problem.a == Format::nvfp4) {
     product.prepared = add_preparation(problem, config, call);
     product.rows = product.prepared->rows;
   } else {
-    call.alignments = {{tokens_index, copy_engine_bytes}};
+    call.alignments = {{tokens_index, tma_alignment_bytes}};
   }
   if (config.gathered) {
     product.rows = add_gathering(problem, product.rows, config.dependent_launch, call);

@@ -10,9 +10,10 @@ constexpr int other_registers = 32;
 
 }  // namespace
 
-std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
-  Obstacles found;
-  check_groups(problem, rungs_of(config), tile_outputs(config), found);
+std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
+  InfeasibleReasons found;
+  check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
   const bool walks_pairs = config.blocks_per_slot == 1 && config.overlap != Overlap::none;
   const auto slot_k =
       static_cast<int>(weight_block_k(config.numerics)) * config.blocks_per_slot * (walks_pairs ? 2 : 1);

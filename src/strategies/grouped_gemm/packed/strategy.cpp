@@ -24,11 +24,11 @@ struct Packed {
       "NVFP4 weights of all experts, packed once, made into the matrix unit's operand in registers";
 
   static const KnobTable<Config>& knob_table() { return packed::knob_table(); }
-  static std::optional<std::string> not_made_for(const GroupedProblem& problem, const DeviceSpec& device) {
-    return weights::not_made_for(problem.a, problem.b, device);
+  static std::optional<std::string> unsupported_reason(const GroupedProblem& problem, const DeviceSpec& device) {
+    return weights::unsupported_reason(problem.a, problem.b, device);
   }
 
-  static bool leaves_float32(const GroupedProblem&) { return true; }
+  static bool quantizes_in_second_pass(const GroupedProblem&) { return true; }
 
   static Number operand(const Config& config, const GroupedProblem& problem) {
     return config.numerics == Numerics::exact && problem.a == Format::bf16 ? Number::bf16 : Number::fp16;
@@ -46,16 +46,16 @@ struct Packed {
     });
     return found;
   }
-  static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-    return packed::obstacles(problem, config, device);
+  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return packed::infeasible_reasons(problem, config, device);
   }
   static WorkModel work(const GroupedProblem& problem, const Config& config) { return packed::work(problem, config); }
   static PlannedCall plan(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
     return planned_call(problem, config, device.multiprocessors);
   }
 
-  static SampleExtents beyond_a_tile(const Config& config) {
+  static SampleExtents multi_tile_sample(const Config& config) {
     const auto slot_k = config.blocks_per_slot * static_cast<std::int64_t>(weight_block_k(config.numerics));
     return {.experts = 5,
             .rows = 2 * config.block_tokens + 21,

@@ -56,7 +56,7 @@ TH_DEVICE constexpr SlotLayout slot_layout(const Config& c) {
   return {c.block_k, c.block_tokens, weight_box_rows(c), c.matrices, element_bytes(c.operand)};
 }
 
-TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
+TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
   const int least = sum_rows * tile_warpgroups(c);
   return {static_cast<machine::u32>(least), static_cast<machine::u32>(c.block_tokens),
           static_cast<machine::u32>(c.by_turns ? sum_rows : 0)};
@@ -67,9 +67,9 @@ TH_DEVICE constexpr bool promotes(const Config& c) { return grouped_gemm::promot
 TH_DEVICE constexpr int sums(const Config& c) {
   return c.block_tokens / sum_rows / tile_warpgroups(c) * c.block_outputs;
 }
-inline constexpr int most_sums_twice = 96;
+inline constexpr int max_sums_twice = 96;
 /// Of the columns of sums that are promoted, halves if they do not fit twice.
-TH_DEVICE constexpr int column_pieces(const Config& c) { return promotes(c) && sums(c) > most_sums_twice ? 2 : 1; }
+TH_DEVICE constexpr int column_pieces(const Config& c) { return promotes(c) && sums(c) > max_sums_twice ? 2 : 1; }
 /// Floats of a thread's sums and of what a slot adds to them.
 TH_DEVICE constexpr int sum_registers(const Config& c) {
   if (!promotes(c)) {

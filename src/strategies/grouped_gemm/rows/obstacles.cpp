@@ -11,9 +11,10 @@ constexpr int other_registers = 40;
 
 }  // namespace
 
-std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
-  Obstacles found;
-  check_groups(problem, rungs_of(config), tile_outputs(config), found);
+std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
+  InfeasibleReasons found;
+  check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
   if (const int columns = 2 * config.block_outputs; columns > max_columns) {
     found.say("tile: {} rows of weights are over the limit of {}, a matrix instruction's columns", columns,
               max_columns);

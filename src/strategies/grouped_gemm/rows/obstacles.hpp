@@ -10,7 +10,7 @@
 namespace thresher::strategies::grouped_gemm::rows {
 
 /// One sentence with the number and the limit for each thing that stands in the way; empty when nothing does.
-[[nodiscard]] std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
-                                                 const DeviceSpec& device);
+[[nodiscard]] std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                                          const DeviceSpec& device);
 
 }  // namespace thresher::strategies::grouped_gemm::rows

@@ -40,9 +40,9 @@ struct Rows : HopperKernels<Rows> {
                    [&](const rows::TileShape& shape) { return rows::with_tile(config, shape); });
     return found;
   }
-  static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-    return rows::obstacles(problem, config, device);
+  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return rows::infeasible_reasons(problem, config, device);
   }
   static WorkModel work(const GroupedProblem& problem, const Config& config) { return rows::work(problem, config); }
   static PlainKernel kernel(const GroupedProblem& problem, const Config& config) {
@@ -55,9 +55,9 @@ struct Rows : HopperKernels<Rows> {
             .token_scaling = config.token_scaling,
             .weight_scaling = config.weight_scaling,
             .matrices = config.matrices,
-            .rungs = rows::rungs_of(config),
+            .tile_widths = rows::tile_widths_of(config),
             .tile_outputs = rows::tile_outputs(config),
-            .boxes = boxes_of(rows::slot_layout(config), rows::rungs_of(config)),
+            .boxes = boxes_of(rows::slot_layout(config), rows::tile_widths_of(config)),
             .block = block_of(rows::shape_of(config), 1, problem.experts),
             .dependent_launch = config.dependent_launch,
             .expected = wgmma_products(config.operand, rows::slot_layout(config), 1)};

@@ -10,12 +10,12 @@
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 
-inline constexpr int most_stages = 16;
+inline constexpr int max_stages = 16;
 
 /// As many slots as shared memory and tensor memory hold beside a directory of so many experts; 0 where not even one
 /// fits.
-constexpr int most_stages_of(Config config, std::int64_t experts) {
-  config.stages = most_stages;
+constexpr int max_stages_of(Config config, std::int64_t experts) {
+  config.stages = max_stages;
   while (config.stages > 0 && !pipeline::fits(shape_of(config), experts)) {
     --config.stages;
   }
@@ -27,7 +27,7 @@ constexpr int most_stages_of(Config config, std::int64_t experts) {
 inline std::vector<Config> candidates(const GroupedProblem& problem) {
   std::vector<Config> found;
   const auto add = [&](Config config) {
-    config.stages = most_stages_of(config, problem.experts);
+    config.stages = max_stages_of(config, problem.experts);
     found.push_back(config);
   };
   for (const int blocks : {2, 1}) {
@@ -35,7 +35,7 @@ inline std::vector<Config> candidates(const GroupedProblem& problem) {
       Config config{.blocks = blocks, .block_tokens = tokens};
       config.matrices = problem.activation ? 2 : 1;
       add(config);
-      if (tokens <= static_cast<int>(pipeline::most_split_columns)) {
+      if (tokens <= static_cast<int>(pipeline::max_split_columns)) {
         config.split_k = 2;
         add(config);
       }
@@ -55,7 +55,7 @@ inline constexpr auto default_config_list = [] {
       Config& config = configs[next++];
       config.matrices = matrices;
       config.block_tokens = tokens;
-      config.stages = most_stages_of(config, usual_experts);
+      config.stages = max_stages_of(config, usual_experts);
     }
   }
   return configs;

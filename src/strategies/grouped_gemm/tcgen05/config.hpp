@@ -32,9 +32,9 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
-  constexpr u32 least_columns = 16;  // of a pair's product
-  return {least_columns, static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
+TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
+  constexpr u32 min_columns = 16;  // of a pair's product
+  return {min_columns, static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
 }
 
 /// Outputs of one block, and of a tile.
@@ -55,11 +55,11 @@ TH_DEVICE constexpr u32 token_scale_bytes(const Config& c) {
 }
 
 /// A slot: weights, tokens, scales of the weights, scales of the tokens.
-TH_DEVICE constexpr u32 most_token_bytes(const Config& c) {
+TH_DEVICE constexpr u32 max_token_bytes(const Config& c) {
   return static_cast<u32>(c.block_tokens / c.blocks) * weights::slot_row_bytes;
 }
 TH_DEVICE constexpr u32 slot_bytes(const Config& c) {
-  return weights::weight_block_bytes + most_token_bytes(c) + weights::weight_scale_bytes + token_scale_bytes(c);
+  return weights::weight_block_bytes + max_token_bytes(c) + weights::weight_scale_bytes + token_scale_bytes(c);
 }
 
 TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {

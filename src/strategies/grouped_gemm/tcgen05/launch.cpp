@@ -124,8 +124,8 @@ struct PreparedRows {
 std::int64_t rows_of_call(const CallExtents& extents) {
   return extents.rows * (extents.has_slots ? extents.experts : 1);
 }
-std::int64_t most_row_tiles(const CallExtents& extents, const Config& config) {
-  return most_tiles(extents, config.block_tokens, extents.n);
+std::int64_t max_row_tiles(const CallExtents& extents, const Config& config) {
+  return max_tiles(extents, config.block_tokens, extents.n);
 }
 CallExtents extents_of(const GroupedProblem& problem) {
   return {problem.experts, problem.rows, problem.n, problem.k, problem.layout == RowLayout::slots};
@@ -148,7 +148,7 @@ weights::Matrix token_matrix(const Tensor& a) {
 }
 
 KernelLaunch preparing(const GroupedProblem& problem, const Config& config, const PreparedRows& prepared,
-                       std::int64_t most_blocks) {
+                       std::int64_t max_blocks) {
   KernelLaunch launch;
   launch.title = "prepare the rows";
   launch.program = preparation_program(config);
@@ -156,14 +156,14 @@ KernelLaunch preparing(const GroupedProblem& problem, const Config& config, cons
   launch.block.x = prepare_rows_threads;
   launch.shared_bytes = pipeline::directory_bytes(narrow(problem.experts));
   launch.dependent = config.dependent_launch;
-  add_reads(launch.accesses, tokens_index, Access::Use::reads_earlier);
-  launch.accesses.push_back({Access::Memory::tensor, groups_index, Access::Use::reads_earlier});
+  add_reads(launch.accesses, tokens_index, Access::Use::depends_on_previous);
+  launch.accesses.push_back({Access::Memory::tensor, groups_index, Access::Use::depends_on_previous});
   if (config.gathered) {
-    launch.accesses.push_back({Access::Memory::tensor, row_ids_index, Access::Use::reads_earlier});
+    launch.accesses.push_back({Access::Memory::tensor, row_ids_index, Access::Use::depends_on_previous});
   }
   launch.accesses.push_back({Access::Memory::workspace, prepared.codes_piece, Access::Use::writes});
   launch.accesses.push_back({Access::Memory::workspace, prepared.scales_piece, Access::Use::writes});
-  launch.bind = [problem, config, prepared, most_blocks](const CallTensors& call, LaunchArguments& out) {
+  launch.bind = [problem, config, prepared, max_blocks](const CallTensors& call, LaunchArguments& out) {
     const Tensor& a = call.tensors[tokens_index];
     const CallExtents extents = grouped_gemm::extents_of(call);
     const u32 k = narrow(extents.k);
@@ -180,13 +180,13 @@ KernelLaunch preparing(const GroupedProblem& problem, const Config& config, cons
       params.ids_divisor = narrow(problem.row_ids_divisor);
     }
     out.set(params);
-    out.grid.x = narrow(std::min(most_blocks, most_row_tiles(extents, config)));
+    out.grid.x = narrow(std::min(max_blocks, max_row_tiles(extents, config)));
     return true;
   };
   return launch;
 }
 
-PreparedRows add_preparation(const GroupedProblem& problem, const Config& config, std::int64_t most_blocks,
+PreparedRows add_preparation(const GroupedProblem& problem, const Config& config, std::int64_t max_blocks,
                              PlannedCall& call) {
   const CallExtents extents = extents_of(problem);
   const u32 k = narrow(problem.k);
@@ -199,10 +199,10 @@ PreparedRows add_preparation(const GroupedProblem& problem, const Config& config
   prepared.scales_piece =
       add_piece(call, "prepared scales",
                 static_cast<std::size_t>(size_product(
-                    size_product(most_row_tiles(extents, config), token_scale_groups(config)), group_bytes)));
+                    size_product(max_row_tiles(extents, config), token_scale_groups(config)), group_bytes)));
   prepared.codes_at = call.workspace[prepared.codes_piece].offset;
   prepared.scales_at = call.workspace[prepared.scales_piece].offset;
-  call.steps.emplace_back(preparing(problem, config, prepared, most_blocks));
+  call.steps.emplace_back(preparing(problem, config, prepared, max_blocks));
   return prepared;
 }
 
@@ -235,14 +235,14 @@ Expectations expectations(const Config& config) {
   // Chunks of two widths, each once in the code; where K is split, of each width that tiles have.
   constexpr std::int64_t warp_lanes = 32;
   expected.tensor.loaded_bytes =
-      warp_lanes * pipeline::loaded_columns(shape_of(config), rungs_of(config)) * sizeof(float);
+      warp_lanes * pipeline::loaded_columns(shape_of(config), tile_widths_of(config)) * sizeof(float);
   return expected;
 }
 
 struct Product {
   GroupedProblem problem;
   Config config;
-  std::int64_t most_blocks = 0;
+  std::int64_t max_blocks = 0;
   std::size_t scales_at = 0;  ///< of packed weights
   PreparedRows prepared{};
 
@@ -259,8 +259,8 @@ struct Product {
     params.row_tiles = row_tiles(config, extents.n);
     out.set(params);
     const std::int64_t cluster = pipeline::cluster_blocks(shape_of(config));
-    const std::int64_t clusters = most_tiles(extents, config.block_tokens, tile_outputs(config));
-    out.grid.x = narrow(std::min(most_blocks / cluster, clusters) * cluster);
+    const std::int64_t clusters = max_tiles(extents, config.block_tokens, tile_outputs(config));
+    out.grid.x = narrow(std::min(max_blocks / cluster, clusters) * cluster);
     add_weight_maps(call, extents, out);
     add_row_maps(call, extents, out);
   }
@@ -290,7 +290,7 @@ struct Product {
     out.add_map(offsetof(Params, few_tokens), rows_map(pipeline::few_token_rows));
     out.add_map(offsetof(Params, many_tokens), rows_map(pipeline::many_tensor_rows));
     const u64 k_blocks = scale_k_blocks(narrow(extents.k));
-    const u64 groups = static_cast<u64>(most_row_tiles(extents, config)) * token_scale_groups(config);
+    const u64 groups = static_cast<u64>(max_row_tiles(extents, config)) * token_scale_groups(config);
     out.add_map(offsetof(Params, token_scales),
                 map_of(address_of(call.workspace) + prepared.scales_at, ElementType::uint16, Swizzle::none,
                        {scale_elements, k_blocks, groups}, {scale_block_bytes, k_blocks * scale_block_bytes},
@@ -300,9 +300,9 @@ struct Product {
   [[nodiscard]] std::vector<Access> accesses() const {
     std::vector<Access> all{{Access::Memory::packed, codes_piece, Access::Use::reads},
                             {Access::Memory::packed, scales_piece, Access::Use::reads},
-                            {Access::Memory::workspace, prepared.codes_piece, Access::Use::reads_earlier},
-                            {Access::Memory::workspace, prepared.scales_piece, Access::Use::reads_earlier},
-                            {Access::Memory::global_scale, tokens_index, Access::Use::reads_earlier},
+                            {Access::Memory::workspace, prepared.codes_piece, Access::Use::depends_on_previous},
+                            {Access::Memory::workspace, prepared.scales_piece, Access::Use::depends_on_previous},
+                            {Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous},
                             {Access::Memory::global_scale, gate_index, Access::Use::reads}};
     if (config.matrices == 2) {
       all.push_back({Access::Memory::global_scale, up_index, Access::Use::reads});
@@ -345,9 +345,9 @@ PlannedCall planned_call(const GroupedProblem& problem, const Config& config, in
   call.packed = packed_pieces(problem, config);
   call.packed_layout = config.matrices == 2 ? "nvfp4-sm100-1-experts" : "nvfp4-sm100-1-experts-single";
   call.packing = std::make_shared<const PlannedCall>(packing_call(problem, config));
-  call.data_alignment = copy_engine_bytes;
+  call.data_alignment = tma_alignment_bytes;
   Product product{problem, config, multiprocessors, call.packed[scales_piece].offset};
-  add_status(problem, product.most_blocks, call);
+  add_status(problem, product.max_blocks, call);
   constexpr int blocks_per_multiprocessor = 4;  // of the preparation
   product.prepared = add_preparation(problem, config, std::int64_t{multiprocessors} * blocks_per_multiprocessor, call);
   call.steps.emplace_back(multiplying(product));

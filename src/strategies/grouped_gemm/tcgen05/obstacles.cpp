@@ -4,10 +4,11 @@
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 
-std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
+std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
   const pipeline::TensorShape shape = shape_of(config);
-  Obstacles found;
-  check_groups(problem, rungs_of(config), static_cast<int>(tile_outputs(config)), found);
+  InfeasibleReasons found;
+  check_groups(problem, tile_widths_of(config), static_cast<int>(tile_outputs(config)), found);
   if (const int used = pipeline::used_columns(shape); used > device.tensor_memory_columns) {
     found.say(
         "tensor memory: {} columns ({} for sums and {} for the scales of each of {} stages) are over the limit of {}",

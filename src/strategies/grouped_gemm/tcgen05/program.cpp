@@ -59,9 +59,9 @@ DeviceProgram preparation_program(const Config& config) {
 }
 
 std::string prepare_kernel_name(const Config& config) {
-  const pipeline::Rungs rungs = rungs_of(config);
-  return fmt::format("{}prepare_rows_kernel<thresher::pipeline::Rungs{{{}, {}, {}}}, {}>", room, rungs.least,
-                     rungs.most, rungs.step, config.gathered);
+  const pipeline::TileWidths tile_widths = tile_widths_of(config);
+  return fmt::format("{}prepare_rows_kernel<thresher::pipeline::TileWidths{{{}, {}, {}}}, {}>", room, tile_widths.least,
+                     tile_widths.most, tile_widths.step, config.gathered);
 }
 
 }  // namespace thresher::strategies::grouped_gemm::tcgen05

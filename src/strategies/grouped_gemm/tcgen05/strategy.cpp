@@ -20,7 +20,7 @@ struct Tcgen05 {
       "NVFP4 tokens and NVFP4 weights of all experts, multiplied as they are on Blackwell, with sums in tensor memory";
 
   static const KnobTable<Config>& knob_table() { return tcgen05::knob_table(); }
-  static std::optional<std::string> not_made_for(const GroupedProblem& problem, const DeviceSpec& device) {
+  static std::optional<std::string> unsupported_reason(const GroupedProblem& problem, const DeviceSpec& device) {
     if (problem.a != Format::nvfp4 || problem.b != Format::nvfp4 || device.matrix_unit != MatrixUnit::tcgen05) {
       return fmt::format("strategy tcgen05 needs nvfp4 tokens, nvfp4 weights and a Blackwell GPU, not {} with {} on {}",
                          thresher::name(problem.a), thresher::name(problem.b), device.name);
@@ -32,16 +32,16 @@ struct Tcgen05 {
   static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {
     return tcgen05::candidates(problem);
   }
-  static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-    return tcgen05::obstacles(problem, config, device);
+  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return tcgen05::infeasible_reasons(problem, config, device);
   }
   static WorkModel work(const GroupedProblem& problem, const Config& config) { return tcgen05::work(problem, config); }
   static PlannedCall plan(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
     return planned_call(problem, config, device.multiprocessors);
   }
 
-  static SampleExtents beyond_a_tile(const Config& config) {
+  static SampleExtents multi_tile_sample(const Config& config) {
     return {.experts = 5,
             .rows = config.block_tokens * 3 / 2 + 21,
             .n = static_cast<std::int64_t>(tile_outputs(config)) + 5,

@@ -10,11 +10,11 @@
 
 namespace thresher::strategies::grouped_gemm::tcgen05_plain {
 
-inline constexpr int most_stages = 16;
+inline constexpr int max_stages = 16;
 
 /// As many slots as shared memory holds beside a directory of so many experts; 0 where not even one fits.
-constexpr int most_stages_of(Config config, std::int64_t experts) {
-  config.stages = most_stages;
+constexpr int max_stages_of(Config config, std::int64_t experts) {
+  config.stages = max_stages;
   while (config.stages > 0 && !pipeline::fits(shape_of(config), experts)) {
     --config.stages;
   }
@@ -26,7 +26,7 @@ constexpr int most_stages_of(Config config, std::int64_t experts) {
 inline std::vector<Config> candidates(const GroupedProblem& problem) {
   std::vector<Config> found;
   const auto add = [&](Config config) {
-    config.stages = most_stages_of(config, problem.experts);
+    config.stages = max_stages_of(config, problem.experts);
     if (config.stages > 0) {
       found.push_back(config);
     }
@@ -35,7 +35,7 @@ inline std::vector<Config> candidates(const GroupedProblem& problem) {
     for (const int tokens : {16, 32, 64, 96, 128, 160, 192, 256}) {
       Config config{.matrices = problem.activation ? 2 : 1, .blocks = blocks, .block_tokens = tokens};
       add(config);
-      if (tokens <= static_cast<int>(pipeline::most_split_columns)) {
+      if (tokens <= static_cast<int>(pipeline::max_split_columns)) {
         config.split_k = 2;
         add(config);
       }
@@ -55,7 +55,7 @@ inline constexpr auto default_config_list = [] {
       Config& config = configs[next++];
       config.matrices = matrices;
       config.block_tokens = tokens;
-      config.stages = most_stages_of(config, usual_experts);
+      config.stages = max_stages_of(config, usual_experts);
     }
   }
   return configs;

@@ -50,9 +50,9 @@ inline constexpr u32 matrix_bytes = block_outputs * slot_row_bytes;  ///< of a s
 /// Outputs of a tile.
 TH_DEVICE constexpr int tile_outputs(const Config& c) { return c.blocks * static_cast<int>(block_outputs); }
 
-TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
-  constexpr u32 least_columns = 16;  // of a pair's product
-  return {least_columns, static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
+TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
+  constexpr u32 min_columns = 16;  // of a pair's product
+  return {min_columns, static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
 }
 
 /// A slot: rows of the gate, or of the one matrix, those of the up, tokens. In a pair each block brings half of the

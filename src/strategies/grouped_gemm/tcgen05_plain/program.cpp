@@ -22,7 +22,7 @@ const KnobTable<Config>& knob_table() {
        number("block_tokens", &Config::block_tokens, {16, 32, 64, 96, 128, 160, 192, 224, 256},
               "the most tokens of a tile"),
        number("token_step", &Config::token_step, {16, 32, 64}, "between widths of more than 64 columns"),
-       range("stages", &Config::stages, 1, most_stages, 1, "slots of the ring, 128 bytes along K each"),
+       range("stages", &Config::stages, 1, max_stages, 1, "slots of the ring, 128 bytes along K each"),
        number("split_k", &Config::split_k, {1, 2}, "products of a cluster that share a tile's K and add up"),
        from_problem(flag("profiled", &Config::profiled, "")),
        of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))}};

@@ -24,7 +24,7 @@ Expectations expectations(const Config& config) {
   // Chunks of two widths, each once in the code, of each matrix; where K is split, of each width that tiles have.
   constexpr std::int64_t warp_lanes = 32;
   expected.tensor.loaded_bytes =
-      warp_lanes * config.matrices * pipeline::loaded_columns(shape_of(config), rungs_of(config)) * sizeof(float);
+      warp_lanes * config.matrices * pipeline::loaded_columns(shape_of(config), tile_widths_of(config)) * sizeof(float);
   return expected;
 }
 
@@ -46,9 +46,9 @@ struct Plain : PlainKernels<Plain> {
   static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {
     return tcgen05_plain::candidates(problem);
   }
-  static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-    return tcgen05_plain::obstacles(problem, config, device);
+  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return tcgen05_plain::infeasible_reasons(problem, config, device);
   }
   static WorkModel work(const GroupedProblem& problem, const Config& config) {
     return tcgen05_plain::work(problem, config);
@@ -63,7 +63,7 @@ struct Plain : PlainKernels<Plain> {
             .token_scaling = config.token_scaling,
             .weight_scaling = config.weight_scaling,
             .matrices = config.matrices,
-            .rungs = rungs_of(config),
+            .tile_widths = tile_widths_of(config),
             .tile_outputs = tile_outputs(config),
             .boxes = {machine::Swizzle::b128, static_cast<int>(block_outputs), pipeline::many_tensor_rows},
             .block = block_of(shape_of(config), problem.experts),
@@ -71,7 +71,7 @@ struct Plain : PlainKernels<Plain> {
             .expected = expectations(config)};
   }
 
-  static SampleExtents beyond_a_tile(const Config& config) {
+  static SampleExtents multi_tile_sample(const Config& config) {
     return {.experts = 5,
             .rows = config.block_tokens * 3 / 2 + 21,
             .n = tile_outputs(config) + 8,

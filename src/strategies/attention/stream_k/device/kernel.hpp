@@ -705,7 +705,7 @@ merge_parts(TH_GRID_CONSTANT const StreamKParams params) {
   const u32 first = launch::block_index().x * merging_warps + warp::index();
   launch::release_dependents();
   launch::wait_for_earlier_grids();
-  const u32 rows = static_cast<u32>(params.most_blocks * config.tile_rows());
+  const u32 rows = static_cast<u32>(params.max_blocks * config.tile_rows());
   TH_NO_UNROLL
   for (u32 index = first; index < rows; index += launch::block_count().x * merging_warps) {
     merge_row<config, Element, KeyElement, logits, QueryElement>(params, index / config.tile_rows(),

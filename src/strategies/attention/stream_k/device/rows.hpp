@@ -39,9 +39,9 @@ TH_DEVICE Vector<float, wide> piece_of(const float (&from)[count], int first) {
 
 /// A row's sums from so many parts, no more than `most`, in their order: `sums_of` gives a part's shift and sum,
 /// `piece_of` where the lane's columns of it lie.
-template <int owned, u32 most_parts, typename SumsOf, typename PieceOf>
+template <int owned, u32 max_parts, typename SumsOf, typename PieceOf>
 TH_DEVICE RowSums<owned> merged_parts(u32 parts, const SumsOf& sums_of, const PieceOf& piece_of) {
-  static_assert(most_parts <= 32);
+  static_assert(max_parts <= 32);
   const u32 lane = warp::lane();
   const Vector<float, 2> own = lane < parts ? sums_of(lane) : Vector<float, 2>{{-largest_float, 0.0F}};
   RowSums<owned> sums{};
@@ -49,7 +49,7 @@ TH_DEVICE RowSums<owned> merged_parts(u32 parts, const SumsOf& sums_of, const Pi
   const float factor = math::exp2_approx(own.at[0] - sums.shift);
   sums.sum = warp::reduce(own.at[1] * factor, [](float a, float b) { return a + b; });
   TH_UNROLL
-  for (u32 part = 0; part < most_parts; ++part) {
+  for (u32 part = 0; part < max_parts; ++part) {
     if (part < parts) {
       float piece[owned];
       load_floats(piece, piece_of(part));

@@ -32,15 +32,15 @@ constexpr Config sequential(int block_outputs, int stages, int split_k) {
           .split_k = split_k,
           .epilogue = Epilogue::tma};
 }
-constexpr Config pingpong(int warpgroup_tiles, int block_outputs, int stages, bool hands_over) {
+constexpr Config pingpong(int warpgroup_tiles, int block_outputs, int stages, bool reallocates_registers) {
   return {.order = Order::pingpong,
           .warpgroup_tiles = warpgroup_tiles,
           .block_outputs = block_outputs,
           .stages = stages,
           .epilogue = Epilogue::tma,
           .persistent = true,
-          .loader_registers = hands_over ? 40 : 0,
-          .math_registers = hands_over ? 232 : 0};
+          .loader_registers = reallocates_registers ? 40 : 0,
+          .math_registers = reallocates_registers ? 232 : 0};
 }
 constexpr std::array others{sequential(128, 7, 2),   sequential(128, 7, 1),     sequential(96, 8, 2),
                             sequential(96, 8, 1),    pingpong(2, 64, 6, false), pingpong(2, 48, 7, false),

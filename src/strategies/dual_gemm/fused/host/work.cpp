@@ -14,7 +14,7 @@ WorkModel work(const DualGemmProblem& problem, const Config& config) {
                                   .cluster = config.multicast * config.split_k,
                                   .split_k = config.split_k,
                                   .persistent = config.persistent,
-                                  .copy_engine_stores = config.epilogue == Epilogue::tma,
+                                  .tma_stores = config.epilogue == Epilogue::tma,
                                   .hides_epilogue = config.order == Order::pingpong,
                                   .dependent_launch = config.dependent_launch})}};
 }

@@ -15,14 +15,14 @@ template <Config config>
 class Operation {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
-  static constexpr pipeline::Rungs rungs = rungs_of(config);
+  static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
   static constexpr bool makes_operand = false;
   static constexpr bool promotes = columns::promotes(config);
   static constexpr bool inspects = config.gathered;
   static constexpr bool deals_rows = false;
   using Engine = EngineOf<Arch::sm_90a>;
   static constexpr SlotLayout slots = slot_layout(config);
-  using Slots = PlainSlots<slots, rungs>;
+  using Slots = PlainSlots<slots, tile_widths>;
 
   TH_DEVICE explicit Operation(const PlainParams& params) : params_(params) {}
 

@@ -23,12 +23,12 @@ void add(std::vector<CompiledIn>& kernels, std::index_sequence<index...>) {
 std::vector<CompiledIn> compiled_in() {
   std::vector<CompiledIn> kernels{
       {gather_kernel_name(), &host_kernel<&gather_rows_kernel>},
-      {requantise_rows_kernel_name(Format::fp8_tensor),
-       &host_kernel<&requantise_rows_kernel<RequantisedRows::fp8_tensor>>},
-      {requantise_rows_kernel_name(Format::fp8_row), &host_kernel<&requantise_rows_kernel<RequantisedRows::fp8_row>>},
-      {requantise_rows_kernel_name(Format::fp8_block),
-       &host_kernel<&requantise_rows_kernel<RequantisedRows::fp8_block>>},
-      {requantise_rows_kernel_name(Format::nvfp4), &host_kernel<&requantise_rows_kernel<RequantisedRows::nvfp4>>}};
+      {quantize_rows_kernel_name(Format::fp8_tensor),
+       &host_kernel<&quantize_rows_kernel<QuantizedOutputRows::fp8_tensor>>},
+      {quantize_rows_kernel_name(Format::fp8_row), &host_kernel<&quantize_rows_kernel<QuantizedOutputRows::fp8_row>>},
+      {quantize_rows_kernel_name(Format::fp8_block),
+       &host_kernel<&quantize_rows_kernel<QuantizedOutputRows::fp8_block>>},
+      {quantize_rows_kernel_name(Format::nvfp4), &host_kernel<&quantize_rows_kernel<QuantizedOutputRows::nvfp4>>}};
   add<small_config_list>(kernels, std::make_index_sequence<small_config_list.size()>());
   return kernels;
 }

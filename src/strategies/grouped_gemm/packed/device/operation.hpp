@@ -27,7 +27,7 @@ template <Config config>
 class Operation {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
-  static constexpr pipeline::Rungs rungs = rungs_of(config);
+  static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
   static constexpr bool makes_operand = true;
   static constexpr bool promotes = false;
   static constexpr bool inspects = config.gathered;
@@ -52,7 +52,7 @@ class Operation {
 
   TH_DEVICE u32 slot_load_bytes(const pipeline::GroupTile& tile) const {
     return config.math_warpgroups * warpgroup_weight_bytes(config) +
-           config.blocks_per_slot * pipeline::loaded_rows(tile.rung, rungs) * pipeline::token_row_bytes;
+           config.blocks_per_slot * pipeline::loaded_rows(tile.tile_width, tile_widths) * pipeline::token_row_bytes;
   }
 
   TH_DEVICE void load(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step) const {
@@ -68,8 +68,9 @@ class Operation {
     TH_UNROLL
     for (u32 block = 0; block < config.blocks_per_slot; ++block) {
       const u32 k = (k_step * config.blocks_per_slot + block) * token_block_elements;
-      pipeline::load_tokens<rungs>(slot, block * token_block_bytes(config), {params_.few_tokens, params_.many_tokens},
-                                   tile, groups().slots != 0 ? tile.group : 0, static_cast<i32>(k));
+      pipeline::load_tokens<tile_widths>(slot, block * token_block_bytes(config),
+                                         {params_.few_tokens, params_.many_tokens}, tile,
+                                         groups().slots != 0 ? tile.group : 0, static_cast<i32>(k));
     }
   }
 

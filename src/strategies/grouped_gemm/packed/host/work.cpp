@@ -44,7 +44,7 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
   work.parts.emplace_back(
       grouped_kernel(problem, {.weight_rows = config.math_warpgroups * 64,
                                .outputs = tile_outputs(config),
-                               .rungs = rungs_of(config),
+                               .tile_widths = tile_widths_of(config),
                                .k = config.blocks_per_slot * static_cast<int>(weight_block_k(config.numerics)),
                                .type = is_fast ? MatrixType::fp8 : MatrixType::bits16,
                                .matrix_share = is_fast ? 0 : exact_share(config),

@@ -26,7 +26,7 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
   }
   work.parts.emplace_back(grouped_kernel(problem, {.weight_rows = 2 * weight_box_rows(config),
                                                    .outputs = tile_outputs(config),
-                                                   .rungs = rungs_of(config),
+                                                   .tile_widths = tile_widths_of(config),
                                                    .k = config.block_k,
                                                    .type = matrix_type(config.operand),
                                                    .matrix_share = promotes(config) ? promoting_share(config) : 0,

@@ -35,7 +35,7 @@ template <Config config>
 class Operation {
  public:
   static constexpr pipeline::TensorShape shape = shape_of(config);
-  static constexpr pipeline::Rungs rungs = rungs_of(config);
+  static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
   static constexpr bool inspects = config.gathered;
   static constexpr int accumulators = 1;
 
@@ -58,7 +58,7 @@ class Operation {
 
   TH_DEVICE u32 slot_load_bytes(const pipeline::GroupTile& tile) const {
     return weights::weight_block_bytes + weights::weight_scale_bytes + token_scale_bytes(config) +
-           tile.rung / config.blocks * weights::slot_row_bytes;
+           tile.tile_width / config.blocks * weights::slot_row_bytes;
   }
 
   /// A row tile beyond the expert's last is zeros.
@@ -74,11 +74,11 @@ class Operation {
                                             At{0, k_block, static_cast<i32>(tile.row_tile * scale_groups)});
   }
 
-  TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns scales, u32 rung,
+  TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns scales, u32 tile_width,
                           bool first) const {
     constexpr instructions::Instruction widest =
         instructions::instruction<instructions::Kind::nvfp4>(weights::tile_rows * config.blocks, config.block_tokens);
-    const instructions::Instruction word = widest.with_columns(rung);
+    const instructions::Instruction word = widest.with_columns(tile_width);
     Slot::multiply(slot, sums, scales, word, first);
   }
 
@@ -109,12 +109,12 @@ class Operation {
 
  private:
   static constexpr u32 scale_groups = token_scale_groups(config);
-  using Slot = weights::Slot<shape.group, most_token_bytes(config), scale_groups>;
+  using Slot = weights::Slot<shape.group, max_token_bytes(config), scale_groups>;
 
   /// This block's part of the tile's columns. Rows behind the tile's are another's, or zeros behind the last.
   TH_DEVICE void load_tokens(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step,
                              u32 member) const {
-    const u32 count = tile.rung / config.blocks;
+    const u32 count = tile.tile_width / config.blocks;
     const u32 row = tile.row + (groups().slots != 0 ? tile.group * groups().rows : 0) + member * count;
     const i32 along_k = static_cast<i32>(k_step * weights::slot_row_bytes);
     pipeline::load_token_part<shape.group>(slot, Slot::tokens_at, {params_.few_tokens, params_.many_tokens}, row, count,

@@ -31,11 +31,11 @@ TH_DEVICE u32 token_of(const PrepareRowsParams& params, u32 row) {
 }
 
 /// The rows of a tile. Columns of its rung behind them get zero scales.
-template <pipeline::Rungs rungs, bool gathered>
+template <pipeline::TileWidths tile_widths, bool gathered>
 TH_DEVICE void prepare_tile(const PrepareRowsParams& params, const pipeline::GroupTile& tile) {
   const u32 first = tile.row + (params.groups.slots != 0 ? tile.group * params.groups.rows : 0);
-  const u32 first_scale_row = tile.row_tile * weights::scale_groups(rungs.most) * 128;
-  for (u32 item = machine::launch::thread_index(); item < tile.rung * params.to.k_blocks;
+  const u32 first_scale_row = tile.row_tile * weights::scale_groups(tile_widths.most) * 128;
+  for (u32 item = machine::launch::thread_index(); item < tile.tile_width * params.to.k_blocks;
        item += prepare_rows_threads) {
     const u32 row = item / params.to.k_blocks;
     const bool is_own = row < tile.rows;
@@ -46,13 +46,13 @@ TH_DEVICE void prepare_tile(const PrepareRowsParams& params, const pipeline::Gro
 }
 
 /// The grid's blocks share the row tiles; each has directory_bytes(groups.count) of shared memory.
-template <pipeline::Rungs rungs, bool gathered>
+template <pipeline::TileWidths tile_widths, bool gathered>
 TH_KERNEL(prepare_rows_threads, 1)
 prepare_rows_kernel(TH_GRID_CONSTANT const PrepareRowsParams params) {
   machine::launch::release_dependents();
   machine::launch::wait_for_earlier_grids();
-  pipeline::each_row_tile<rungs>(params.groups,
-                                 [&](const pipeline::GroupTile& tile) { prepare_tile<rungs, gathered>(params, tile); });
+  pipeline::each_row_tile<tile_widths>(
+      params.groups, [&](const pipeline::GroupTile& tile) { prepare_tile<tile_widths, gathered>(params, tile); });
 }
 
 }  // namespace thresher::strategies::grouped_gemm::tcgen05

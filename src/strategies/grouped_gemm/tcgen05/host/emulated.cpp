@@ -15,7 +15,7 @@ template <Config config>
 void add_one(std::vector<CompiledIn>& kernels) {
   kernels.push_back({kernel_expression(config), &host_kernel<&kernel<config>>});
   kernels.push_back(
-      {prepare_kernel_name(config), &host_kernel<&prepare_rows_kernel<rungs_of(config), config.gathered>>});
+      {prepare_kernel_name(config), &host_kernel<&prepare_rows_kernel<tile_widths_of(config), config.gathered>>});
 }
 
 template <const auto& configs, std::size_t... index>

@@ -10,7 +10,7 @@ constexpr double bytes_of_sum = 4;
 
 /// Tiles of the columns that a usual expert's rows take.
 TensorTiles tiles(const GroupedProblem& problem, const Config& config) {
-  const RowTiles rows = usual_row_tiles(problem, rungs_of(config));
+  const RowTiles rows = usual_row_tiles(problem, tile_widths_of(config));
   const double loaded = rows.columns / config.blocks;
   TensorTiles of;
   of.steps = weights::k_steps(static_cast<u32>(problem.k));
@@ -32,7 +32,7 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
   work.parts.emplace_back(
       MemoryPass{"preparing the rows", 2 * usual_rows(problem) * k * dual_gemm::stored_bits(problem.a) / 8, true});
   work.parts.emplace_back(grouped_tensor_kernel(problem,
-                                                {.rungs = rungs_of(config),
+                                                {.tile_widths = tile_widths_of(config),
                                                  .outputs = static_cast<int>(tile_outputs(config)),
                                                  .blocks = config.blocks,
                                                  .stages = config.stages,

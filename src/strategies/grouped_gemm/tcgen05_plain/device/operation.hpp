@@ -49,7 +49,7 @@ template <Config config>
 class Operation {
  public:
   static constexpr pipeline::TensorShape shape = shape_of(config);
-  static constexpr pipeline::Rungs rungs = rungs_of(config);
+  static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
   static constexpr bool inspects = config.gathered;
   static constexpr int accumulators = config.matrices;
   using Element = typename NumberType<config.operand>::type;
@@ -92,11 +92,11 @@ class Operation {
   }
 
   /// The up's sums lie in the columns behind the gate's.
-  TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns, u32 rung,
+  TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns, u32 tile_width,
                           bool first) const {
     constexpr tcgen05::Instruction widest =
         tcgen05::instruction<kind, Element>(block_outputs * config.blocks, config.block_tokens);
-    const tcgen05::Instruction word = widest.with_columns(rung);
+    const tcgen05::Instruction word = widest.with_columns(tile_width);
     const auto tokens = operand(slot.offset_bytes(weight_bytes(config)));
     TH_UNROLL
     for (u32 matrix = 0; matrix < config.matrices; ++matrix) {
@@ -148,7 +148,7 @@ class Operation {
   }
 
   /// Of this block: its part of the tile's columns.
-  static TH_DEVICE u32 loaded_tokens(const pipeline::GroupTile& tile) { return tile.rung / config.blocks; }
+  static TH_DEVICE u32 loaded_tokens(const pipeline::GroupTile& tile) { return tile.tile_width / config.blocks; }
   static TH_DEVICE u32 first_output(const pipeline::GroupTile& tile, u32 member) {
     return (tile.column * config.blocks + member) * block_outputs;
   }

@@ -30,9 +30,9 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
     work.parts.emplace_back(MemoryPass{
         "gathering the rows", usual_rows(problem) * static_cast<double>(problem.k) * read_and_written_bytes, true});
   }
-  const RowTiles rows = usual_row_tiles(problem, rungs_of(config));
+  const RowTiles rows = usual_row_tiles(problem, tile_widths_of(config));
   TensorKernel kernel = grouped_tensor_kernel(problem,
-                                              {.rungs = rungs_of(config),
+                                              {.tile_widths = tile_widths_of(config),
                                                .outputs = tile_outputs(config),
                                                .blocks = config.blocks,
                                                .stages = config.stages,
