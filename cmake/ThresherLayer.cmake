@@ -11,25 +11,22 @@ install(TARGETS thresher_options EXPORT thresher-targets)
 # the path is that a build lies under.
 set(thresher_warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Werror)
 
-# thresher_compile_together(TARGET SOURCE...): up to six neighbouring files of one folder are one translation unit, since most of
-# the time goes into headers and templates that all of them use. What is unnamed or static is so in all of them: it needs a name of
-# its own in its folder.
+# thresher_compile_together(TARGET SOURCE...): up to six files of one folder are one translation unit, since most of the time
+# goes into headers and templates that all of them use. What is unnamed or static is so in all of them: it needs a name of its
+# own in its folder.
 function(thresher_compile_together target)
-  set(before "")
-  set(members 0)
-  set(group 0)
   foreach(source IN LISTS ARGN)
     if(NOT source MATCHES "\\.cpp$")
       continue()
     endif()
     get_filename_component(folder ${source} DIRECTORY)
-    if(NOT folder STREQUAL before OR members EQUAL 6)
-      math(EXPR group "${group} + 1")
-      set(members 0)
+    string(MAKE_C_IDENTIFIER "of_${folder}" folder)
+    if(NOT DEFINED members_${folder})
+      set(members_${folder} 0)
     endif()
-    set(before "${folder}")
-    math(EXPR members "${members} + 1")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${group}")
+    math(EXPR part "${members_${folder}} / 6")
+    math(EXPR members_${folder} "${members_${folder}} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${part})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # g++ takes what is unnamed in such a file for a header's.

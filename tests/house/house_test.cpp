@@ -238,6 +238,41 @@ TEST(House, EveryTestIsBuilt) {
   }
 }
 
+/// The sources that a line of a list names: several where the list is not one a line.
+std::vector<std::string> sources_of(const std::string& line) {
+  const std::regex source("(^|[\\s(])([^\\s()\"#]+\\.(cpp|c|hpp|h|toml|py))(?=[\\s)]|$)");
+  std::vector<std::string> sources;
+  for (std::sregex_iterator match(line.begin(), line.end(), source), end; match != end; ++match) {
+    sources.push_back((*match)[2]);
+  }
+  return sources;
+}
+
+void expect_one_source_a_line(const fs::path& list) {
+  std::ifstream stream(list);
+  std::string before;
+  for (std::string line; std::getline(stream, line);) {
+    const std::vector<std::string> sources = sources_of(line.substr(0, line.find('#')));
+    EXPECT_LE(sources.size(), 1U) << list << ": " << line;
+    const bool listed = sources.size() == 1 && line.find_first_not_of(' ') == line.find(sources.front());
+    if (listed) {
+      EXPECT_LT(before, sources.front()) << list << " is not sorted";
+    }
+    before = listed ? sources.front() : "";
+  }
+}
+
+// Changes that each add a source then rarely touch the same line.
+TEST(House, ListsNameOneSourceALineInOrder) {
+  for (const char* folder : {"src", "tests", "python", "fuzz", "bench"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(THRESHER_SOURCE_DIR) / folder)) {
+      if (entry.path().filename() == "CMakeLists.txt") {
+        expect_one_source_a_line(entry.path());
+      }
+    }
+  }
+}
+
 // The same of the tests of the Python package.
 TEST(House, EveryPythonTestIsRun) {
   const fs::path root(THRESHER_SOURCE_DIR);
