@@ -32,11 +32,11 @@ Geometry geometry(const Config& config, const Extents& extents) {
   const std::int64_t token_tiles = round_up(ceil_div(extents.m, block_tokens(config)), config.multicast);
   const std::int64_t output_tiles = ceil_div(extents.n, config.block_outputs);
   const std::int64_t few_rows = round_up(extents.m, 8);
-  return {
-      .token_tiles = static_cast<std::uint32_t>(token_tiles),
-      .output_tiles = static_cast<std::uint32_t>(output_tiles),
-      .token_rows = static_cast<std::uint32_t>(std::min<std::int64_t>({few_rows, block_tokens(config), max_tma_box_rows})),
-      .blocks = static_cast<std::uint32_t>(token_tiles * output_tiles * config.split_k)};
+  return {.token_tiles = static_cast<std::uint32_t>(token_tiles),
+          .output_tiles = static_cast<std::uint32_t>(output_tiles),
+          .token_rows =
+              static_cast<std::uint32_t>(std::min<std::int64_t>({few_rows, block_tokens(config), max_tma_box_rows})),
+          .blocks = static_cast<std::uint32_t>(token_tiles * output_tiles * config.split_k)};
 }
 
 machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, const Matrix& a,
