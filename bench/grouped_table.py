@@ -1,19 +1,6 @@
-#!/usr/bin/env python3
-"""Writes the tables of grouped products beside their peers between the markers of a page from JSON of bench/peers/grouped.py.
-
-  grouped_table.py measurements/NAME.json [measurements/NAME.json ...] [--readme docs/kernels/grouped-gemm.md] [--check]
-
-Each case is in one of the files. --check writes nothing and exits with 1 when the page has other tables.
-"""
-import argparse
-import json
+"""The tables of grouped products beside their peers, of the rows that bench/peers/grouped.py measured (bench/readme_table.py)."""
 import math
 import statistics
-
-import readme_markers
-
-BEGIN = "<!-- grouped measurements: begin -->"
-END = "<!-- grouped measurements: end -->"
 
 
 def peers(words, precision):
@@ -85,22 +72,3 @@ def ratios(cases):
     yield "|---" * (len(REGIMES) + 1) + "|"
     for words, precision, rival in COMPARISONS:
         yield line([words, *[ratio(cases, regime, precision, rival) for regime in REGIMES]])
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("json", nargs="+")
-    parser.add_argument("--readme", default="docs/kernels/grouped-gemm.md")
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    cases = {}
-    for path in args.json:
-        with open(path) as file:
-            for row in json.load(file)["rows"]:
-                cases.setdefault(row["case"], []).append(row)
-    words = "The same as ratios: the geometric mean, and the worst."
-    readme_markers.put(args, BEGIN, END, "\n".join([*times(cases), "", words, "", *ratios(cases)]))
-
-
-if __name__ == "__main__":
-    main()

@@ -9,24 +9,24 @@ A ratio is always the peer's time over Thresher's, whose time is that of what `p
 import argparse
 import collections
 import json
+import lzma
 import pathlib
 import re
 import statistics
 
 import grouped_table
-import readme_markers
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-DENSE = "dual_gemm_h200_2026-11-21.json"
-DENSE_FP8 = "dense_fp8_peers_h200_2026-11-23.json"
+DENSE = "dual_gemm_h200_2026-11-21.json.xz"
+DENSE_FP8 = "dense_fp8_peers_h200_2026-11-23.json.xz"
 BF16_TOKENS = "requantised_outputs_h200_2026-11-27.txt"
 PLAIN = "python_host_cost_h200_2026-11-27.json"
-GROUPED = ("grouped_peers_with_triton_1_h200_2026-11-23.json", "grouped_peers_with_triton_2_h200_2026-11-23.json")
+GROUPED = ("grouped_peers_with_triton_1_h200_2026-11-23.json", "grouped_peers_with_triton_2_h200_2026-11-23.json.xz")
 LAYERS = ("moe_layer_peers_h200_2026-11-23.json", "moe_layer_peers_gpt_oss_h200_2026-11-24.json")
 LAYERS_FP8 = "moe_layer_fp8_peers_h200_2026-11-27.json"
-DECODE = "attention_decode_peers_clusters_h200_2026-11-27.json"
-PREFILL = "attention_fp8_peers_h200_2026-11-27.json"
+DECODE = "attention_decode_peers_clusters_h200_2026-11-27.json.xz"
+PREFILL = "attention_fp8_peers_h200_2026-11-27.json.xz"
 
 # The strategies that `thresher plan SHAPE --device H200` names for shapes that tests/ops/dual_gemm_choices.txt does not list.
 PLANNED = {
@@ -44,7 +44,9 @@ Pair = collections.namedtuple("Pair", "peer own")  # each a dict: mode -> µs
 
 
 def load(name):
-    return json.loads((ROOT / "measurements" / name).read_text())
+    path = ROOT / "measurements" / name
+    with (lzma.open if path.suffix == ".xz" else open)(path) as file:
+        return json.load(file)
 
 
 def rows_of(*names):
@@ -309,6 +311,14 @@ def grouped_times():
     return "\n".join([*grouped_table.times(cases), "", words, "", *grouped_table.ratios(cases)])
 
 
+def replaced(readme, begin, end, text):
+    """The page with the text between two marker lines."""
+    if readme.count(begin) != 1 or readme.count(end) != 1:
+        raise SystemExit(f"README needs the lines {begin} and {end} once each")
+    head, rest = readme.split(begin)
+    return f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}"
+
+
 BLOCKS = [("README.md", "measurements", speed_ups), ("docs/kernels/dual-gemm.md", "measurements", dense_bf16),
           ("docs/kernels/nvfp4.md", "measurements", dense_nvfp4), ("docs/kernels/attention.md", "measurements", prefill_times),
           ("docs/kernels/grouped-gemm.md", "grouped measurements", grouped_times)]
@@ -322,7 +332,7 @@ def main():
     for page, name, make in BLOCKS:
         path = ROOT / page
         before = path.read_text()
-        after = readme_markers.replaced(before, f"<!-- {name}: begin -->", f"<!-- {name}: end -->", make())
+        after = replaced(before, f"<!-- {name}: begin -->", f"<!-- {name}: end -->", make())
         if before != after:
             wrong.append(page)
             if not arguments.check:
