@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -52,9 +53,21 @@ void sort_choices(std::vector<Choice>& choices);
 namespace detail {
 
 template <class Problem>
-void add_choices(Choices& out, const strategies::Strategy<Problem>& strategy, const Problem& problem,
-                 const Request& request, const DeviceSpec& device, const Calibration& calibration, Clocks clocks) {
-  std::vector<Knobs> candidates = strategy.candidates(problem, request.knobs, device);
+bool is_superseded(strategies::Strategies<Problem> all, const strategies::Strategy<Problem>& strategy,
+                   const std::type_identity_t<Problem>& problem, const DeviceSpec& device) {
+  return std::any_of(all.begin(), all.end(), [&](const strategies::Strategy<Problem>* other) {
+    return other->supersedes() == strategy.name() && !other->candidates(problem, {}, device).empty();
+  });
+}
+
+template <class Problem>
+void add_choices(Choices& out, strategies::Strategies<Problem> all, const strategies::Strategy<Problem>& strategy,
+                 const std::type_identity_t<Problem>& problem, const Request& request, const DeviceSpec& device,
+                 const Calibration& calibration, Clocks clocks) {
+  std::vector<Knobs> candidates;
+  if (!is_superseded(all, strategy, problem, device)) {
+    candidates = strategy.candidates(problem, request.knobs, device);
+  }
   const bool is_asked_for = request.strategy == strategy.name();
   if (candidates.empty()) {
     std::vector<std::string> infeasible_reasons = strategy.infeasible_reasons(problem, request.knobs, device);
@@ -82,8 +95,8 @@ void add_choices(Choices& out, const strategies::Strategy<Problem>& strategy, co
 /// Every strategy's candidates for `problem` on `device`, ranked. Throws Error(invalid_argument) for a strategy that
 /// does not exist, and for knobs that the strategy that was asked for, or every one of them, does not take.
 template <class Problem>
-[[nodiscard]] Choices choose(strategies::Strategies<Problem> all, const Problem& problem, const Request& request,
-                             const DeviceSpec& device, const Calibration& calibration = {},
+[[nodiscard]] Choices choose(strategies::Strategies<Problem> all, const std::type_identity_t<Problem>& problem,
+                             const Request& request, const DeviceSpec& device, const Calibration& calibration = {},
                              Clocks clocks = Clocks::burst) {
   Choices out;
   if (!request.strategy.empty()) {
@@ -94,7 +107,7 @@ template <class Problem>
                      [](const auto* one) { return std::string(one->name()); });
       refuse_unknown_strategy(request.strategy, known);
     }
-    detail::add_choices(out, *strategy, problem, request, device, calibration, clocks);
+    detail::add_choices(out, all, *strategy, problem, request, device, calibration, clocks);
   } else {
     bool takes_knobs = false;
     for (const strategies::Strategy<Problem>* const strategy : all) {
@@ -102,7 +115,7 @@ template <class Problem>
         continue;
       }
       try {
-        detail::add_choices(out, *strategy, problem, request, device, calibration, clocks);
+        detail::add_choices(out, all, *strategy, problem, request, device, calibration, clocks);
         takes_knobs = true;
       } catch (const Error& error) {  // a knob of another strategy
         out.refused.push_back({std::string(strategy->name()), {error.what()}});
@@ -118,8 +131,9 @@ template <class Problem>
 
 /// The call of one of the choices that `choose` made of the same arguments.
 template <class Problem>
-[[nodiscard]] strategies::PlannedCall planned(strategies::Strategies<Problem> all, const Problem& problem,
-                                              const Choice& choice, const DeviceSpec& device) {
+[[nodiscard]] strategies::PlannedCall planned(strategies::Strategies<Problem> all,
+                                              const std::type_identity_t<Problem>& problem, const Choice& choice,
+                                              const DeviceSpec& device) {
   return strategies::find_strategy<Problem>(all, choice.strategy)->plan(problem, choice.knobs, device);
 }
 

@@ -56,6 +56,8 @@ class Strategy {
   [[nodiscard]] virtual std::string_view summary() const = 0;
   [[nodiscard]] virtual DeviceKind device_kind() const = 0;
   [[nodiscard]] virtual Role role(const Problem& problem) const = 0;
+  /// The strategy whose place it takes in `plan`'s own choice wherever it has candidates; empty where there is none.
+  [[nodiscard]] virtual std::string_view supersedes() const { return {}; }
   [[nodiscard]] virtual std::vector<KnobHelp> knobs() const = 0;
 
   /// Why it is not made for the problem's formats or for such a device, in one sentence that names both; empty when it

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace thresher::strategies::attention {
 
@@ -15,8 +16,13 @@ bool has(const std::vector<std::int64_t>& dims, std::int64_t dim) {
 
 }  // namespace
 
-Abilities of_any_width() {
-  return {.pages = true, .sinks = true, .head_dims = {64, 128, 192, 256}, .value_dims = {64, 128, 192, 256}};
+Abilities all_abilities() {
+  return {.pages = true,
+          .sinks = true,
+          .fp8_keys = true,
+          .fp8_queries = true,
+          .head_dims = {64, 128, 192, 256},
+          .value_dims = {64, 128, 192, 256}};
 }
 
 std::vector<std::string> beyond(const Abilities& abilities, const AttentionProblem& problem) {
@@ -49,6 +55,37 @@ std::vector<std::string> beyond(const Abilities& abilities, const AttentionProbl
                               fmt::join(abilities.head_dims, " or "), problem.head_dim));
   }
   return all;
+}
+
+std::vector<std::string> beyond(const Geometry& geometry, const AttentionProblem& problem, const DeviceSpec& device) {
+  std::vector<std::string> all;
+  for (const auto& [argument, rows] : {std::pair{"queries", problem.queries}, std::pair{"keys", problem.keys}}) {
+    if (rows >= max_rows) {
+      all.push_back(fmt::format("problem.{} is {}, a GPU takes less than {}", argument, rows, max_rows));
+    }
+  }
+  if (geometry.shared_bytes > static_cast<std::uint32_t>(device.shared_bytes_per_block)) {
+    all.push_back(fmt::format("it needs {} bytes of shared memory, a block of {} has {}", geometry.shared_bytes,
+                              device.name, device.shared_bytes_per_block));
+  }
+  return all;
+}
+
+std::optional<std::string> unless_hopper(std::string_view strategy, const DeviceSpec& device) {
+  if (device.matrix_unit == MatrixUnit::wgmma) {
+    return std::nullopt;
+  }
+  return fmt::format("attention's {} runs on GPUs of compute capability 9.0 (Hopper), not on {}", strategy,
+                     device.name);
+}
+
+std::optional<std::string> unless_pages_on_hopper(std::string_view strategy, const AttentionProblem& problem,
+                                                  const DeviceSpec& device) {
+  std::optional<std::string> reason = unless_hopper(strategy, device);
+  if (!reason && problem.page_size == 0) {
+    reason = fmt::format("attention's {} takes keys in pages, problem.page_size is 0", strategy);
+  }
+  return reason;
 }
 
 }  // namespace thresher::strategies::attention

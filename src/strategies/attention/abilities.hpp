@@ -1,14 +1,18 @@
 #pragma once
-/// What of an attention a kernel does, in one place for all kernels.
+/// The attentions that a kernel takes, and the sentences that refuse the others.
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/device_spec.hpp"
+#include "strategies/attention/launch.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::strategies::attention {
 
-/// What a kernel does beside the plain case; the rest is refused.
+/// What a kernel takes beside the plain case; the rest is refused.
 struct Abilities {
   bool pages = false;
   bool sinks = false;
@@ -18,10 +22,21 @@ struct Abilities {
   std::vector<std::int64_t> value_dims{};  ///< that need not be the head's; none: values are as wide as keys
 };
 
-/// Heads and values of 64 columns up to 256, which need not be as wide as each other, sinks, and keys in pages.
-[[nodiscard]] Abilities of_any_width();
+/// Everything, with heads and values of 64, 128, 192 and 256 columns, which need not be as wide as each other.
+[[nodiscard]] Abilities all_abilities();
 
 /// Why a kernel of such abilities cannot run the problem: a sentence for each reason.
 [[nodiscard]] std::vector<std::string> beyond(const Abilities& abilities, const AttentionProblem& problem);
+
+/// Why a kernel with these extents cannot run the problem on the device.
+[[nodiscard]] std::vector<std::string> beyond(const Geometry& geometry, const AttentionProblem& problem,
+                                              const DeviceSpec& device);
+
+/// Why `strategy` runs on no such device.
+[[nodiscard]] std::optional<std::string> unless_hopper(std::string_view strategy, const DeviceSpec& device);
+/// The same of one that takes keys in pages alone.
+[[nodiscard]] std::optional<std::string> unless_pages_on_hopper(std::string_view strategy,
+                                                                const AttentionProblem& problem,
+                                                                const DeviceSpec& device);
 
 }  // namespace thresher::strategies::attention

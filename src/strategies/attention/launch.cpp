@@ -1,12 +1,16 @@
 #include "strategies/attention/launch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <limits>
+#include <optional>
+#include <utility>
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/tensors.hpp"
+#include "strategies/launch_tools.hpp"
 
 namespace thresher::strategies::attention {
 namespace {
@@ -14,27 +18,27 @@ namespace {
 constexpr float log2_e = 1.44269504F;
 constexpr std::int64_t unbounded_window = std::int64_t{1} << 29;
 
-std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-
 int window(std::int64_t width) {
   return static_cast<int>(width < 0 ? unbounded_window : std::min(width, unbounded_window));
 }
 
 Operand operand(const AttentionProblem& problem, const Tensor& tensor) {
   if (problem.variable_length) {
-    return {address(tensor.data), 0, tensor.strides[1], tensor.strides[0]};
+    return {device_address(tensor.data), 0, tensor.strides[1], tensor.strides[0]};
   }
-  return {address(tensor.data), tensor.strides[0], tensor.strides[1], tensor.strides[2]};
+  return {device_address(tensor.data), tensor.strides[0], tensor.strides[1], tensor.strides[2]};
 }
 
 /// In pages a page is what a sequence is elsewhere.
 Operand key_operand(const AttentionProblem& problem, const Tensor& tensor) {
-  return problem.page_size > 0 ? Operand{address(tensor.data), tensor.strides[0], tensor.strides[2], tensor.strides[1]}
-                               : operand(problem, tensor);
+  return problem.page_size > 0
+             ? Operand{device_address(tensor.data), tensor.strides[0], tensor.strides[2], tensor.strides[1]}
+             : operand(problem, tensor);
 }
 
 Descale descale(const Tensor& tensor) {
-  return tensor.data == nullptr ? Descale{} : Descale{address(tensor.data), tensor.strides[0], tensor.strides[1]};
+  return tensor.data == nullptr ? Descale{}
+                                : Descale{device_address(tensor.data), tensor.strides[0], tensor.strides[1]};
 }
 
 machine::ElementType element_type(Format format) {
@@ -69,7 +73,7 @@ class PanelMap {
     const auto extent = [](const Dimension& of) { return static_cast<std::uint64_t>(of.extent); };
     const auto box = [](int of) { return static_cast<std::uint32_t>(of); };
     machine::TensorMapDescription map;
-    map.address = address(tensor_.data);
+    map.address = device_address(tensor_.data);
     map.element = element_type(tensor_.format);
     map.swizzle = bytes_ == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
     map.rank = 5;
@@ -128,11 +132,11 @@ Extent3 grid(const AttentionProblem& problem, const Geometry& geometry, int quer
 
 void add_paging(Paging& paging, const CallTensors& call) {
   const Tensor& table = call.tensors[block_table_index];
-  paging.block_table = address(table.data);
+  paging.block_table = device_address(table.data);
   paging.table_batch_stride = table.strides[0];
   paging.table_page_stride = table.strides[1];
   const Tensor& used = call.tensors[used_keys_index];
-  paging.used_keys = address(used.data);
+  paging.used_keys = device_address(used.data);
   paging.used_keys_stride = used.strides[0];
 }
 
@@ -162,7 +166,7 @@ machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panel
   return description;
 }
 
-Params params_of(const AttentionProblem& p, const Geometry& geometry) {
+Params params_of(const AttentionProblem& p, const Geometry& geometry, const QueryRange& queries) {
   Params params{};
   params.batch = static_cast<int>(p.batch);
   params.heads = static_cast<int>(p.heads);
@@ -177,7 +181,8 @@ Params params_of(const AttentionProblem& p, const Geometry& geometry) {
   params.inner_scale = capped ? scale / p.softcap : 0.0F;
   params.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry.tile_rows + p.batch
                                                           : ceil_div(p.queries, geometry.tile_rows));
-  params.max_queries = std::numeric_limits<int>::max();
+  params.min_queries = queries.min;
+  params.max_queries = queries.max;
   if (p.page_size > 0) {
     params.paging.pages = static_cast<int>(p.pages);
     params.paging.page = divisor(p.page_size);
@@ -202,7 +207,7 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
   params.o = operand(problem, call.tensors[output_index]);
   const Tensor& lse = call.tensors[lse_index];
   if (lse.data != nullptr) {
-    params.lse = address(lse.data);
+    params.lse = device_address(lse.data);
     params.lse_batch_stride = problem.variable_length ? 0 : lse.strides[0];
     params.lse_head_stride = lse.strides[problem.variable_length ? 0 : 1];
   }
@@ -210,53 +215,73 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
   params.key_descale = descale(call.tensors[key_descale_index]);
   params.value_descale = descale(call.tensors[value_descale_index]);
   if (const Tensor& sinks = call.tensors[sinks_index]; sinks.data != nullptr) {
-    params.sinks = address(sinks.data);
+    params.sinks = device_address(sinks.data);
     params.sinks_stride = sinks.strides[0];
   }
   if (problem.variable_length) {
-    params.cu_seqlens_q = address(call.tensors[query_offsets_index].data);
-    params.cu_seqlens_k = address(call.tensors[key_offsets_index].data);
+    params.cu_seqlens_q = device_address(call.tensors[query_offsets_index].data);
+    params.cu_seqlens_k = device_address(call.tensors[key_offsets_index].data);
     if (problem.page_size > 0) {
       add_paging(params.paging, call);
     }
   }
 }
 
-KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geometry, const std::string& header,
-                           const std::string& expression) {
+std::vector<Access> tensor_accesses() {
+  std::vector<Access> all;
+  for (std::size_t index = 0; index < tensor_count; ++index) {
+    const bool writes = index == output_index || index == lse_index;
+    all.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::depends_on_previous});
+  }
+  return all;
+}
+
+DeviceProgram device_program(std::string_view strategy, std::string_view header, std::vector<std::string> kernels) {
+  return {.title = fmt::format("attention {}", strategy),
+          .text = fmt::format("#include \"strategies/attention/{}\"\n", header),
+          .kernels = std::move(kernels),
+          .options = {},
+          .only_arch = Arch::sm_90a};
+}
+
+void add_launch(PlannedCall& call, std::string_view strategy, const AttentionProblem& problem, AttentionKernel kernel,
+                bool dependent, const DeviceSpec& device, const QueryRange& queries) {
+  const Geometry geometry = kernel.geometry;
   KernelLaunch launch;
   launch.title = "attend";
-  launch.program = {.title = "attention",
-                    .text = "#include \"strategies/attention/" + header + "\"\n",
-                    .kernels = {expression},
-                    .options = {},
-                    .only_arch = Arch::sm_90a};
-  launch.expression = expression;
+  launch.program = device_program(strategy, kernel.header, {kernel.expression});
+  launch.expression = std::move(kernel.expression);
   launch.block.x = geometry.threads;
   launch.cluster.x = geometry.cluster;
   launch.shared_bytes = geometry.shared_bytes;
   launch.registers = geometry.registers;
+  launch.dependent = dependent;
   launch.persistent = geometry.persistent;
-  for (std::size_t index = 0; index < tensor_count; ++index) {
-    const bool writes = index == output_index || index == lse_index;
-    launch.accesses.push_back(
-        {Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::depends_on_previous});
+  launch.accesses = tensor_accesses();
+  launch.expected = std::move(kernel.expected);
+  std::optional<std::size_t> status_offset;
+  if (problem.page_size > 0 && geometry.persistent) {
+    constexpr std::size_t max_threads = 2048;  // of a multiprocessor
+    const std::size_t blocks = static_cast<std::size_t>(device.multiprocessors) * (max_threads / geometry.threads);
+    const std::size_t piece = add_status(call, blocks);
+    status_offset = call.workspace[piece].offset;
+    launch.accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
   }
-  const Params known = params_of(problem, geometry);
-  launch.bind = [problem, geometry, known](const CallTensors& call, LaunchArguments& out) {
+  launch.bind = [problem, geometry, known = params_of(problem, geometry, queries), status_offset](
+                    const CallTensors& tensors, LaunchArguments& out) {
     Params params = known;
-    add_tensors(params, problem, call);
-    if (geometry.status_offset) {
-      params.paging.status = address(call.workspace) + *geometry.status_offset;
+    add_tensors(params, problem, tensors);
+    if (status_offset) {
+      params.paging.status = device_address(tensors.workspace) + *status_offset;
     }
     out.set(params);
     out.grid = grid(problem, geometry, params.query_tiles);
     if (geometry.query_box_rows > 0) {
-      add_maps(out, problem, geometry, call);
+      add_maps(out, problem, geometry, tensors);
     }
     return true;
   };
-  return launch;
+  call.steps.emplace_back(std::move(launch));
 }
 
 bool has_fp8_keys(const AttentionProblem& problem) { return effective_kv_format(problem) == Format::fp8_e4m3; }

@@ -1,11 +1,13 @@
 #pragma once
-/// What all of attention's kernels have in common when they are launched: their parameter, their tensor maps and their
-/// grid.
+/// What the launches of all of attention's kernels share: the parameter, tensor maps, grid and workspace.
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "core/device_spec.hpp"
 #include "core/integers.hpp"
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/params.hpp"
@@ -24,8 +26,6 @@ struct Geometry {
   int query_box_panels = 0;                        ///< of the same copy
   pipeline::attention::CopiedShare key_share{};    ///< what one copy brings
   pipeline::attention::CopiedShare value_share{};  ///< what one copy brings
-  /// Where the launch writes Paging::status in the workspace.
-  std::optional<std::size_t> status_offset{};
   std::uint32_t threads = 0;
   std::uint32_t cluster = 1;
   std::uint32_t shared_bytes = 0;
@@ -45,14 +45,34 @@ struct Geometry {
 inline constexpr int all_panels = 0;
 [[nodiscard]] machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels, int heads = 1);
 
+/// A launch takes the sequences with so many queries, and leaves others to another launch of its call.
+struct QueryRange {
+  int min = 0;
+  int max = std::numeric_limits<int>::max();
+};
+
 /// What the problem alone determines.
-[[nodiscard]] Params params_of(const AttentionProblem& problem, const Geometry& geometry);
+[[nodiscard]] Params params_of(const AttentionProblem& problem, const Geometry& geometry, const QueryRange& queries);
 /// Adds the tensors of one call, all but their maps.
 void add_tensors(Params& params, const AttentionProblem& problem, const CallTensors& call);
+/// Every kernel reads all tensors but those that it writes.
+[[nodiscard]] std::vector<Access> tensor_accesses();
+/// A program that includes `header` of strategies/attention/.
+[[nodiscard]] DeviceProgram device_program(std::string_view strategy, std::string_view header,
+                                           std::vector<std::string> kernels);
 
-/// One launch of `expression`, a kernel of `header`.
-[[nodiscard]] KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geometry,
-                                         const std::string& header, const std::string& expression);
+/// How a strategy launches its one kernel.
+struct AttentionKernel {
+  Geometry geometry{};
+  std::string_view header{};  ///< within strategies/attention/
+  std::string expression{};
+  Expectations expected{};
+  std::string why{};  ///< PlannedCall::why
+};
+
+/// Adds the launch of `kernel`, and a status to the workspace where the kernel writes one.
+void add_launch(PlannedCall& call, std::string_view strategy, const AttentionProblem& problem, AttentionKernel kernel,
+                bool dependent, const DeviceSpec& device, const QueryRange& queries = {});
 
 /// Keys and values are codes of FP8.
 [[nodiscard]] bool has_fp8_keys(const AttentionProblem& problem);

@@ -84,7 +84,7 @@ struct Params {
   i32 missing_rows;   ///< rows that the first tile of a sequence lacks, so that the last one ends with it
   Order order;
   /// With variable length: sequences of other numbers of queries are another launch's.
-  i32 fewest_queries;
+  i32 min_queries;
   i32 max_queries;
   Paging paging;
 };

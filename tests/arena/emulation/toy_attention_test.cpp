@@ -8,7 +8,7 @@
 #include "arena/operation/planned_code.hpp"
 #include "ops/attention_call.hpp"
 #include "runtime/nvrtc.hpp"
-#include "strategies/attention/gpu_strategy.hpp"
+#include "strategies/attention/one_kernel.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/attention/simple/strategy.hpp"
 #include "strategies/attention/tensors.hpp"
@@ -20,47 +20,42 @@ using namespace strategies;
 using namespace strategies::attention;
 
 /// A warp a query, as `simple` has it.
-class Toy final : public GpuStrategy<NoKnobs> {
- public:
-  Toy() : GpuStrategy("toy", "a toy", Role::by_name, {"", {attention::dependent_launch_knob<Launched<NoKnobs>>()}}) {}
+struct Toy : OneKernel<Toy, NoKnobs> {
+  static constexpr Overrides overrides{.role = true, .edges = true, .samples = true};
+  static constexpr std::string_view name = "toy";
+  static constexpr std::string_view summary = "a toy";
+  static Role role(const AttentionProblem&) { return Role::by_name; }
+  static const KnobTable<Config>& knob_table() { return launch_knobs(); }
 
- protected:
-  [[nodiscard]] Geometry geometry_of(const Config&) const override {
-    return {.tile_rows = simple_warps, .threads = simple_warps * 32};
-  }
-  [[nodiscard]] std::string header() const override { return "simple/device/kernel.hpp"; }
-  [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config&) const override {
-    return simple_expression({problem.format}, problem.head_dim, problem.head_dim);
-  }
-  [[nodiscard]] Expectations expectations(const Config&, const AttentionProblem&) const override {
-    Expectations expected;
-    expected.uses_shared_memory = false;
-    return expected;
+  static Abilities abilities() { return {}; }
+  static std::vector<std::string> limits(const AttentionProblem&, const Config&) { return {}; }
+  static std::vector<Knobs> sample_knobs() { return {}; }
+  static AttentionKernel kernel(const AttentionProblem& problem, const Config&) {
+    return {.geometry = {.tile_rows = simple_warps, .threads = simple_warps * 32},
+            .header = "simple/device/kernel.hpp",
+            .expression = simple_expression({problem.format}, problem.head_dim, problem.head_dim),
+            .expected = {.uses_shared_memory = false}};
   }
 };
 
 /// The mean of the values: what attention gives where all queries are 0.
-class Mean final : public Strategy<AttentionProblem> {
- public:
-  [[nodiscard]] std::string_view name() const override { return "mean"; }
-  [[nodiscard]] std::string_view summary() const override { return "a toy"; }
-  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::by_name; }
-  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const AttentionProblem&,
-                                                              const DeviceSpec&) const override {
-    return std::nullopt;
+struct NoConfig {};
+struct Mean : FamilyDefaults<AttentionProblem, NoConfig> {
+  static constexpr Overrides overrides{.device_kind = true, .role = true};
+  static constexpr DeviceKind device_kind = DeviceKind::cpu;
+  static constexpr std::string_view name = "mean";
+  static constexpr std::string_view summary = "a toy";
+  static Role role(const AttentionProblem&) { return Role::by_name; }
+  static const KnobTable<NoConfig>& knob_table() {
+    static const KnobTable<NoConfig> table{"", {}};
+    return table;
   }
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const AttentionProblem&, const Knobs&,
-                                                            const DeviceSpec&) const override {
+  static std::optional<std::string> unsupported_reason(const AttentionProblem&, const DeviceSpec&) { return {}; }
+  static std::vector<std::string> infeasible_reasons(const AttentionProblem&, const NoConfig&, const DeviceSpec&) {
     return {};
   }
-  [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem&, const Knobs&, const DeviceSpec&) const override {
-    return {Knobs{}};
-  }
-  [[nodiscard]] PlannedCall plan(const AttentionProblem&, const Knobs&, const DeviceSpec&) const override {
+  static PlannedCall plan(const AttentionProblem&, const NoConfig&, const DeviceSpec&) {
     PlannedCall call;
-    call.strategy = name();
     call.steps.emplace_back(HostCall{"average", [](const CallTensors& tensors) {
                                        const Tensor& o = tensors.tensors[output_index];
                                        std::fill_n(static_cast<std::uint16_t*>(o.data), o.elements(), 0x3C00);
@@ -69,8 +64,8 @@ class Mean final : public Strategy<AttentionProblem> {
   }
 };
 
-const Toy toy;
-const Mean mean;
+const KernelStrategy<Toy> toy;
+const KernelStrategy<Mean> mean;
 const bool registered = [] {
   attention::registry().add(toy);
   attention::registry().add(mean);

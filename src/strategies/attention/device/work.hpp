@@ -23,7 +23,7 @@ TH_DEVICE i32 kv_head_of(const Params& params, i32 head) { return params.group =
 
 /// Of a sequence with so many queries, those that are this launch's: all or none.
 TH_DEVICE i32 own_queries(const Params& params, i32 queries) {
-  return queries >= params.fewest_queries && queries <= params.max_queries ? queries : 0;
+  return queries >= params.min_queries && queries <= params.max_queries ? queries : 0;
 }
 
 /// What a lane finds wrong with the lengths of sequences in pages: lane l looks at sequences l, l + 32, …

@@ -1,11 +1,10 @@
 #include "strategies/attention/pipelined/strategy.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "core/integers.hpp"
-#include "pipeline/attention/config.hpp"
-#include "strategies/attention/gpu_strategy.hpp"
-#include "strategies/attention/mixed/strategy.hpp"
+#include "strategies/attention/one_kernel.hpp"
 #include "strategies/attention/tile_work.hpp"
 #include "strategies/launch_registers.hpp"
 
@@ -15,8 +14,8 @@ namespace {
 using pipeline::attention::StreamConfig;
 using Config = Launched<StreamConfig>;
 
-KnobTable<Config> knob_table() {
-  return {
+const KnobTable<Config>& stream_knobs() {
+  static const KnobTable<Config> table{
       "thresher::pipeline::attention::StreamConfig",
       {from_problem(number<Config>("head_dim", &StreamConfig::head_dim, {}, "")),
        from_problem(number<Config>("value_dim", &StreamConfig::value_dim, {}, "")),
@@ -36,46 +35,35 @@ KnobTable<Config> knob_table() {
        from_problem(number<Config>("code_tiles", &StreamConfig::code_tiles, {}, "")),
        from_problem(flag<Config>("multiplies_codes", &StreamConfig::multiplies_codes, "")),
        dependent_launch_knob<Config>()}};
+  return table;
 }
 
 Codes codes_of(const AttentionProblem& problem) {
   return has_fp8_queries(problem) ? Codes::queries_and_keys : has_fp8_keys(problem) ? Codes::keys : Codes::none;
 }
 
-class Pipelined final : public GpuStrategy<StreamConfig> {
- public:
-  Pipelined()
-      : GpuStrategy("pipelined", "for long sequences: loader and math warpgroups, rings of keys and values",
-                    Role::competes, knob_table()) {}
+struct Pipelined : OneKernel<Pipelined, StreamConfig> {
+  static constexpr Overrides overrides{
+      .own_choice = true, .completed = true, .work = true, .edges = true, .built_in = true, .samples = true};
+  static constexpr std::string_view name = "pipelined";
+  static constexpr std::string_view summary =
+      "for long sequences: loader and math warpgroups, rings of keys and values";
+  static const KnobTable<Config>& knob_table() { return stream_knobs(); }
 
-  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
-
- protected:
-  [[nodiscard]] Abilities abilities() const override {
-    Abilities all = of_any_width();
-    all.fp8_keys = true;
-    all.fp8_queries = true;
-    return all;
-  }
-  /// `mixed` takes its place where sequences may be of both kinds.
-  [[nodiscard]] bool is_entered(const AttentionProblem& problem, const DeviceSpec& device) const override {
-    return mixed_strategy().candidates(problem, {}, device).empty();
-  }
-  [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"multicast", "2"}}}; }
-  [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
+  static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {
     const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
     const auto head_dim = static_cast<int>(problem.head_dim);
     const auto value_dim = static_cast<int>(effective_value_dim(problem));
     const bool direct = !has_general_logits(problem);
     return {stream_choice(head_dim, value_dim, few_queries, direct, codes_of(problem), problem.page_size > 0)};
   }
-  void follow(const AttentionProblem&, const Knobs&, Config& config) const override {
-    if (config.has_codes()) {
-      static_cast<StreamConfig&>(config) = with_code_tiles(config);
-    }
+  static Config completed(const Config& config, const AttentionProblem&, const Knobs&, const DeviceSpec&) {
+    return config.has_codes() ? Config{with_code_tiles(config), config.dependent_launch} : config;
   }
-  [[nodiscard]] std::vector<std::string> infeasible_reasons_of(const AttentionProblem& problem,
-                                                               const Config& config) const override {
+
+  static Abilities abilities() { return all_abilities(); }
+  static std::vector<Knobs> sample_knobs() { return {{{"multicast", "2"}}}; }
+  static std::vector<std::string> limits(const AttentionProblem& problem, const Config& config) {
     std::vector<std::string> all;
     if (problem.page_size % 8 != 0) {
       all.push_back(fmt::format("it takes pages of a multiple of 8 rows, problem.page_size is {}", problem.page_size));
@@ -111,7 +99,7 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
     return all;
   }
 
-  [[nodiscard]] Geometry geometry_of(const Config& config) const override {
+  static Geometry geometry(const Config& config) {
     return {.tile_rows = config.rows() * config.multicast,
             .query_box_rows = config.rows(),
             .query_box_panels = pipeline::attention::panels_of(config.head_dim * config.element_bytes()),
@@ -123,23 +111,19 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
             .registers = registers_at_launch(config.threads(), config.loader_registers(), config.math_registers()),
             .persistent = true};
   }
-
-  [[nodiscard]] std::string header() const override { return "pipelined/device/kernel.hpp"; }
-  [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config& config) const override {
-    return pipelined_expression(config, problem.format, logits_of(problem));
-  }
-
   /// One block of keys by one warpgroup: queries times keys along the head, weights times values along the keys; one
   /// instruction covers 16 of either, or 32 codes, and all columns. Queries, keys and values come by copies.
-  [[nodiscard]] Expectations expectations(const Config& config, const AttentionProblem&) const override {
-    Expectations expected;
-    expected.matrix_kind = config.multiplies_codes ? "QGMMA" : "HGMMA";
-    expected.min_matrix_instructions = config.steps(config.head_dim) + config.steps(config.keys);
-    expected.min_tma_loads = 3;
-    return expected;
+  static AttentionKernel kernel(const AttentionProblem& problem, const Config& config) {
+    return {.geometry = geometry(config),
+            .header = "pipelined/device/kernel.hpp",
+            .expression = pipelined_expression(config, problem.format, logits_of(problem)),
+            .expected = {.matrix_kind = config.multiplies_codes ? "QGMMA" : "HGMMA",
+                         .min_matrix_instructions = config.steps(config.head_dim) + config.steps(config.keys),
+                         .min_tma_loads = 3},
+            .why = "enough query tiles to fill the machine, or more keys than a cluster holds"};
   }
 
-  [[nodiscard]] WorkModel work_of(const AttentionProblem& problem, const Config& config) const override {
+  static WorkModel work(const AttentionProblem& problem, const Config& config, const DeviceSpec&) {
     const TileWork tile{.query_rows = config.rows(),
                         .key_step = config.keys,
                         .stages = config.stages,
@@ -158,37 +142,35 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
     return all;
   }
 
-  [[nodiscard]] std::string why(const AttentionProblem&, const Config&) const override {
-    return "enough query tiles to fill the machine, or more keys than a cluster holds";
-  }
-
-  [[nodiscard]] std::vector<AttentionProblem> edges_of(const AttentionProblem& problem,
-                                                       const Config& config) const override {
-    const std::int64_t tile_rows = geometry_of(config).tile_rows;
+  static std::vector<Sample<AttentionProblem>> built_in() { return long_sequences(); }
+  static std::vector<AttentionProblem> edges(const AttentionProblem& problem, const Config& config, const DeviceSpec&) {
+    const std::int64_t tile_rows = geometry(config).tile_rows;
     const std::int64_t keys = std::int64_t{config.keys} * config.stages + 75;
     if (problem.page_size == 0) {
-      return ragged(problem, tile_rows, keys);
+      return ragged_like(problem, tile_rows, keys);
     }
-    AttentionProblem small = problem;  // what the table says is the device's to know
-    small.batch = 3;
-    small.kv_heads = 1;
-    small.heads = std::min<std::int64_t>(problem.heads / problem.kv_heads, 2);
-    small.queries = tile_rows + 70;
-    small.keys = keys;
-    small.pages = small.batch * ceil_div(keys, problem.page_size);
-    return {small};
+    // What the table says is the device's to know.
+    return {
+        paged_like(problem, {.batch = 3, .max_kv_heads = 1, .max_group = 2, .queries = tile_rows + 70, .keys = keys})};
   }
 };
 
 }  // namespace
 
+void add_pipelined(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
+                   const QueryRange& queries) {
+  const Config config = KernelStrategy<Pipelined>::config(problem, knobs, device);
+  add_launch(call, Pipelined::name, problem, Pipelined::kernel(problem, config), config.dependent_launch, device,
+             queries);
+}
+
 std::string pipelined_expression(const StreamConfig& config, Format format, Logits logits) {
-  return fmt::format("thresher::strategies::attention::pipelined<{}, {}, {}>", knob_table().spelling({config}),
+  return fmt::format("thresher::strategies::attention::pipelined<{}, {}, {}>", stream_knobs().spelling({config}),
                      element_argument(format), logits_argument(logits));
 }
 
 const Strategy<AttentionProblem>& pipelined_strategy() {
-  static const Pipelined strategy;
+  static const KernelStrategy<Pipelined> strategy;
   return strategy;
 }
 

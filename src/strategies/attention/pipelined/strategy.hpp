@@ -3,7 +3,7 @@
 #include <string>
 
 #include "pipeline/attention/config.hpp"
-#include "strategies/attention/params.hpp"
+#include "strategies/attention/launch.hpp"
 #include "strategies/strategy.hpp"
 #include "thresher/attention.hpp"
 
@@ -11,6 +11,10 @@ namespace thresher::strategies::attention {
 
 /// For long sequences: loader and math warpgroups, and rings of keys and values.
 const Strategy<AttentionProblem>& pipelined_strategy();
+
+/// Adds its launch to a call that leaves sequences of other numbers of queries to other launches.
+void add_pipelined(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
+                   const QueryRange& queries);
 
 /// As many keys as leave room for the rings in shared memory, and for scores and weights beside the sums in registers.
 constexpr int stream_keys(int head_dim, int value_dim) {

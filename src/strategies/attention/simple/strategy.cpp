@@ -1,42 +1,33 @@
 #include "strategies/attention/simple/strategy.hpp"
 
-#include "strategies/attention/gpu_strategy.hpp"
+#include <fmt/format.h>
+
+#include "strategies/attention/one_kernel.hpp"
 
 namespace thresher::strategies::attention {
 namespace {
 
-using Config = Launched<NoKnobs>;
+struct Simple : OneKernel<Simple, NoKnobs> {
+  static constexpr Overrides overrides{.role = true, .edges = true, .built_in = true, .samples = true};
+  static constexpr std::string_view name = "simple";
+  static constexpr std::string_view summary = "one warp for a query: short and obviously right";
+  static Role role(const AttentionProblem&) { return Role::fallback; }
+  static const KnobTable<Config>& knob_table() { return launch_knobs(); }
 
-class Simple final : public GpuStrategy<NoKnobs> {
- public:
-  Simple()
-      : GpuStrategy("simple", "one warp for a query: short and obviously right", Role::fallback,
-                    {"", {dependent_launch_knob<Config>()}}) {}
+  static Abilities abilities() { return all_abilities(); }
+  static std::vector<std::string> limits(const AttentionProblem&, const Config&) { return {}; }
+  static std::vector<Knobs> sample_knobs() { return {}; }
+  static AttentionKernel kernel(const AttentionProblem& problem, const Config&) {
+    return {.geometry = {.tile_rows = simple_warps, .threads = simple_warps * 32},
+            .header = "simple/device/kernel.hpp",
+            .expression = simple_expression(formats_of(problem), problem.head_dim, effective_value_dim(problem)),
+            .expected = {.uses_shared_memory = false}};
+  }
 
-  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
-
- protected:
-  [[nodiscard]] Abilities abilities() const override {
-    Abilities all = of_any_width();
-    all.fp8_keys = true;
-    all.fp8_queries = true;
-    return all;
-  }
-  [[nodiscard]] Geometry geometry_of(const Config&) const override {
-    return {.tile_rows = simple_warps, .threads = simple_warps * 32};
-  }
-  [[nodiscard]] std::string header() const override { return "simple/device/kernel.hpp"; }
-  [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config&) const override {
-    return simple_expression(formats_of(problem), problem.head_dim, effective_value_dim(problem));
-  }
-  [[nodiscard]] Expectations expectations(const Config&, const AttentionProblem&) const override {
-    Expectations expected;
-    expected.uses_shared_memory = false;
-    return expected;
-  }
+  static std::vector<Sample<AttentionProblem>> built_in() { return long_sequences(); }
   /// It takes keys one by one, so that few of them show all that it does.
-  [[nodiscard]] std::vector<AttentionProblem> edges_of(const AttentionProblem& problem, const Config&) const override {
-    return ragged(problem, simple_warps, 41);
+  static std::vector<AttentionProblem> edges(const AttentionProblem& problem, const Config&, const DeviceSpec&) {
+    return ragged_like(problem, simple_warps, 41);
   }
 };
 
@@ -48,7 +39,7 @@ std::string simple_expression(const KernelFormats& formats, std::int64_t head_di
 }
 
 const Strategy<AttentionProblem>& simple_strategy() {
-  static const Simple strategy;
+  static const KernelStrategy<Simple> strategy;
   return strategy;
 }
 

@@ -1,7 +1,10 @@
 #include "strategies/attention/split/strategy.hpp"
 
+#include <fmt/format.h>
+
+#include "core/integers.hpp"
 #include "pipeline/attention/config.hpp"
-#include "strategies/attention/gpu_strategy.hpp"
+#include "strategies/attention/one_kernel.hpp"
 #include "strategies/attention/tile_work.hpp"
 
 namespace thresher::strategies::attention {
@@ -38,58 +41,66 @@ bool may_inspect_early(const AttentionProblem& problem, const Config& config) {
   return config.whole && !has_general_logits(problem) && config.parts > 1;
 }
 
-KnobTable<Config> knob_table() {
-  return {"thresher::pipeline::attention::SplitConfig",
-          {from_problem(number<Config>("head_dim", &SplitConfig::head_dim, {}, "")),
-           number<Config>("cluster", &SplitConfig::cluster, {1, 2, 4, max_blocks},
-                          "blocks that divide the keys and the output's columns"),
-           flag<Config>("whole", &SplitConfig::whole, "no row or key is missing or masked: nothing is checked"),
-           number<Config>("parts", &SplitConfig::parts, {1, 2, 4},
-                          "of a chunk's weights: each is multiplied while the next one's exponentials run"),
-           flag<Config>("inspect_early", &SplitConfig::inspect_early,
-                        "the first chunk's largest scores are looked for while the second's product runs"),
-           flag<Config>("narrow_exchange", &SplitConfig::narrow_exchange, "partial results are sent in 16 bits"),
-           flag<Config>("meet_early", &SplitConfig::meet_early,
-                        "the blocks of a cluster meet while their first copies are under way"),
-           flag<Config>("alone", &SplitConfig::alone, "no second block fits on a multiprocessor"),
-           dependent_launch_knob<Config>()}};
+const KnobTable<Config>& split_knobs() {
+  static const KnobTable<Config> table{
+      "thresher::pipeline::attention::SplitConfig",
+      {from_problem(number<Config>("head_dim", &SplitConfig::head_dim, {}, "")),
+       number<Config>("cluster", &SplitConfig::cluster, {1, 2, 4, max_blocks},
+                      "blocks that divide the keys and the output's columns"),
+       flag<Config>("whole", &SplitConfig::whole, "no row or key is missing or masked: nothing is checked"),
+       number<Config>("parts", &SplitConfig::parts, {1, 2, 4},
+                      "of a chunk's weights: each is multiplied while the next one's exponentials run"),
+       flag<Config>("inspect_early", &SplitConfig::inspect_early,
+                    "the first chunk's largest scores are looked for while the second's product runs"),
+       flag<Config>("narrow_exchange", &SplitConfig::narrow_exchange, "partial results are sent in 16 bits"),
+       flag<Config>("meet_early", &SplitConfig::meet_early,
+                    "the blocks of a cluster meet while their first copies are under way"),
+       flag<Config>("alone", &SplitConfig::alone, "no second block fits on a multiprocessor"),
+       dependent_launch_knob<Config>()}};
+  return table;
 }
 
-class Split final : public GpuStrategy<SplitConfig> {
- public:
-  Split()
-      : GpuStrategy("split", "for small problems: the blocks of a cluster share the keys of a tile of queries",
-                    Role::leads, knob_table()) {}
+struct Split : OneKernel<Split, SplitConfig> {
+  static constexpr Overrides overrides{.role = true,
+                                       .own_choice = true,
+                                       .completed = true,
+                                       .candidates = true,
+                                       .work = true,
+                                       .edges = true,
+                                       .built_in = true,
+                                       .samples = true};
+  static constexpr std::string_view name = "split";
+  static constexpr std::string_view summary =
+      "for small problems: the blocks of a cluster share the keys of a tile of queries";
+  static Role role(const AttentionProblem&) { return Role::leads; }
+  static const KnobTable<Config>& knob_table() { return split_knobs(); }
 
-  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override {
-    return {{{.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512}, {}}};
-  }
-
- protected:
-  [[nodiscard]] Abilities abilities() const override { return {.sinks = true}; }
-  [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"cluster", "4"}}}; }
-  /// Where all its blocks are resident at once.
-  [[nodiscard]] bool is_entered(const AttentionProblem& problem, const DeviceSpec& device) const override {
-    const int cluster = problem.variable_length ? 0 : smallest_cluster(problem);
-    return cluster > 0 && all_blocks(problem, cluster) <= device.multiprocessors;
-  }
-
-  [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
+  static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {
     const int smallest = smallest_cluster(problem);
     return {split_choice(static_cast<int>(problem.head_dim), smallest == 0 ? max_blocks : smallest, false)};
   }
-
-  void follow(const AttentionProblem& problem, const Knobs& knobs, Config& config) const override {
+  static Config completed(const Config& config, const AttentionProblem& problem, const Knobs& knobs,
+                          const DeviceSpec&) {
+    Config completed = config;
     if (knobs.find("whole") == nullptr) {
-      config.whole = is_whole(problem, config.cluster);
+      completed.whole = is_whole(problem, config.cluster);
     }
     if (knobs.find("inspect_early") == nullptr) {
-      config.inspect_early = may_inspect_early(problem, config);
+      completed.inspect_early = may_inspect_early(problem, completed);
     }
+    return completed;
+  }
+  /// Only where all its blocks are resident at once.
+  static std::vector<Config> candidates(const AttentionProblem& problem, const Config& own, const Knobs&,
+                                        const DeviceSpec& device) {
+    const int cluster = problem.variable_length ? 0 : smallest_cluster(problem);
+    return cluster > 0 && all_blocks(problem, cluster) <= device.multiprocessors ? std::vector{own}
+                                                                                 : std::vector<Config>{};
   }
 
-  [[nodiscard]] std::vector<std::string> infeasible_reasons_of(const AttentionProblem& problem,
-                                                               const Config& config) const override {
+  static Abilities abilities() { return {.sinks = true}; }
+  static std::vector<Knobs> sample_knobs() { return {{{"cluster", "4"}}}; }
+  static std::vector<std::string> limits(const AttentionProblem& problem, const Config& config) {
     if (smallest_cluster(problem) == 0) {
       return {fmt::format("it takes at most {} keys, problem.keys is {}", max_blocks * keys_per_block, problem.keys)};
     }
@@ -114,37 +125,29 @@ class Split final : public GpuStrategy<SplitConfig> {
     return all;
   }
 
-  [[nodiscard]] Geometry geometry_of(const Config& config) const override {
-    return {.tile_rows = SplitConfig::rows,
-            .query_box_rows = SplitConfig::rows,
-            .query_box_panels = config.head_dim / pipeline::attention::panel_columns,
-            .key_share = chunk_of(config),
-            .value_share = chunk_of(config),
-            .threads = SplitConfig::threads,
-            .cluster = static_cast<std::uint32_t>(config.cluster),
-            .shared_bytes = config.shared_bytes(),
-            .grid_of_heads = true};
+  static AttentionKernel kernel(const AttentionProblem& problem, const Config& config) {
+    const int panels = config.head_dim / pipeline::attention::panel_columns;
+    const pipeline::attention::CopiedShare chunk{panels, SplitConfig::chunk};
+    return {.geometry = {.tile_rows = SplitConfig::rows,
+                         .query_box_rows = SplitConfig::rows,
+                         .query_box_panels = panels,
+                         .key_share = chunk,
+                         .value_share = chunk,
+                         .threads = SplitConfig::threads,
+                         .cluster = static_cast<std::uint32_t>(config.cluster),
+                         .shared_bytes = config.shared_bytes(),
+                         .grid_of_heads = true},
+            .header = "split/device/kernel.hpp",
+            .expression = split_expression(config, problem.format, logits_of(problem)),
+            // The products of one chunk, as in `pipelined`.
+            .expected = {.matrix_kind = "HGMMA",
+                         .min_matrix_instructions = (config.head_dim + SplitConfig::chunk) / 16,
+                         .min_tma_loads = 3},
+            .why = fmt::format("{} blocks of {} queries and up to {} keys are resident at once",
+                               all_blocks(problem, config.cluster), SplitConfig::rows, keys_per_block)};
   }
 
-  [[nodiscard]] static pipeline::attention::CopiedShare chunk_of(const Config& config) {
-    return {config.head_dim / pipeline::attention::panel_columns, SplitConfig::chunk};
-  }
-
-  [[nodiscard]] std::string header() const override { return "split/device/kernel.hpp"; }
-  [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config& config) const override {
-    return split_expression(config, problem.format, logits_of(problem));
-  }
-
-  /// The products of one chunk, as in `pipelined`.
-  [[nodiscard]] Expectations expectations(const Config& config, const AttentionProblem&) const override {
-    Expectations expected;
-    expected.matrix_kind = "HGMMA";
-    expected.min_matrix_instructions = (config.head_dim + SplitConfig::chunk) / 16;
-    expected.min_tma_loads = 3;
-    return expected;
-  }
-
-  [[nodiscard]] WorkModel work_of(const AttentionProblem& problem, const Config& config) const override {
+  static WorkModel work(const AttentionProblem& problem, const Config& config, const DeviceSpec&) {
     return {{tiled_kernel(problem, {.query_rows = SplitConfig::rows,
                                     .key_step = SplitConfig::chunk,
                                     .stages = SplitConfig::chunks,
@@ -152,20 +155,18 @@ class Split final : public GpuStrategy<SplitConfig> {
                                     .dependent_launch = config.dependent_launch})}};
   }
 
-  [[nodiscard]] std::string why(const AttentionProblem& problem, const Config& config) const override {
-    return fmt::format("{} blocks of {} queries and up to {} keys are resident at once",
-                       all_blocks(problem, config.cluster), SplitConfig::rows, keys_per_block);
+  static std::vector<Sample<AttentionProblem>> built_in() {
+    return {{{.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512}, {}}};
   }
-
   /// Whole tiles stay whole. One block takes no sequences of several lengths here: they hold more keys than it.
-  [[nodiscard]] std::vector<AttentionProblem> edges_of(const AttentionProblem& problem,
-                                                       const Config& config) const override {
+  static std::vector<AttentionProblem> edges(const AttentionProblem& problem, const Config& config, const DeviceSpec&) {
     if (config.whole) {
-      AttentionProblem whole = bare(problem, std::int64_t{2} * SplitConfig::rows, config.cluster * keys_per_block);
+      AttentionProblem whole =
+          dense_like(problem, std::int64_t{2} * SplitConfig::rows, config.cluster * keys_per_block);
       whole.batch = 2;
       return {whole};
     }
-    std::vector<AttentionProblem> all = ragged(problem, SplitConfig::rows, config.cluster * keys_per_block - 53);
+    std::vector<AttentionProblem> all = ragged_like(problem, SplitConfig::rows, config.cluster * keys_per_block - 53);
     if (config.cluster == 1) {
       all.pop_back();
     }
@@ -176,12 +177,12 @@ class Split final : public GpuStrategy<SplitConfig> {
 }  // namespace
 
 std::string split_expression(const SplitConfig& config, Format format, Logits logits) {
-  return fmt::format("thresher::strategies::attention::split<{}, {}, {}>", knob_table().spelling({config}),
+  return fmt::format("thresher::strategies::attention::split<{}, {}, {}>", split_knobs().spelling({config}),
                      element_argument(format), logits_argument(logits));
 }
 
 const Strategy<AttentionProblem>& split_strategy() {
-  static const Split strategy;
+  static const KernelStrategy<Split> strategy;
   return strategy;
 }
 

@@ -10,6 +10,7 @@
 #include "strategies/attention/launch.hpp"
 #include "strategies/attention/stream_k/params.hpp"
 #include "strategies/attention/tensors.hpp"
+#include "strategies/launch_tools.hpp"
 
 namespace thresher::strategies::attention {
 namespace {
@@ -27,8 +28,6 @@ static_assert(sizeof(LeftItem) == 32 && offsetof(LeftItem, parts) == 0 && offset
               offsetof(LeftItem, kv_head) == 8 && offsetof(LeftItem, first_query) == 12 &&
               offsetof(LeftItem, queries) == 16 && offsetof(LeftItem, keys) == 20 &&
               offsetof(LeftItem, first_row) == 24 && offsetof(LeftItem, rows) == 28);
-
-std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 /// Pieces of the workspace.
 struct Pieces {
@@ -61,14 +60,22 @@ int box_rows(const AttentionProblem& problem, const StreamKConfig& config) {
   return config.boxes ? page_box_rows(problem, config.keys()) : config.keys();
 }
 
-StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig& config, int blocks) {
+StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig& config, int blocks,
+                           const QueryRange& queries) {
   StreamKParams params{};
   params.max_blocks = blocks;
-  params.call = params_of(problem, {.tile_rows = config.rows});
+  params.call = params_of(problem, {.tile_rows = config.rows}, queries);
   params.head_sets = static_cast<int>(problem.kv_heads / config.heads);
   params.group = divisor(problem.heads / problem.kv_heads);
   params.call.paging.box_shift = box_shift(box_rows(problem, config));
   return params;
+}
+
+/// One chunk of keys by one warp: two products of 16 keys, and the copies of keys and values.
+Expectations expectations(const StreamKConfig& config) {
+  return {.matrix_kind = "HMMA",
+          .min_matrix_instructions = (config.head_dim + config.value_dim) / 16 * (config.rows / 8),
+          .min_tma_loads = config.boxes ? 2 : 0};
 }
 
 using BindParams = std::function<void(const CallTensors&, LaunchArguments&)>;
@@ -77,11 +84,7 @@ KernelLaunch multiplying_launch(const AttentionProblem& problem, const StreamKCo
                                 const StreamKKernels& kernels, int grid, const BindParams& bind) {
   KernelLaunch launch;
   launch.title = "attend to chunks";
-  launch.program = {.title = "attention stream_k",
-                    .text = "#include \"strategies/attention/stream_k/device/kernel.hpp\"\n",
-                    .kernels = {kernels.multiply},
-                    .options = {},
-                    .only_arch = Arch::sm_90a};
+  launch.program = device_program("stream_k", "stream_k/device/kernel.hpp", {kernels.multiply});
   if (!config.is_clustered()) {
     launch.program.kernels.push_back(kernels.merge);
   }
@@ -90,6 +93,7 @@ KernelLaunch multiplying_launch(const AttentionProblem& problem, const StreamKCo
   launch.cluster.x = static_cast<std::uint32_t>(config.cluster);
   launch.shared_bytes = config.shared_bytes(narrow(problem.batch));
   launch.dependent = kernels.dependent_launch;
+  launch.expected = expectations(config);
   launch.persistent = !config.is_clustered();
   launch.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
     bind(tensors, out);
@@ -114,21 +118,13 @@ KernelLaunch merging_launch(const StreamKConfig& config, const StreamKKernels& k
   launch.block.x = merging_threads;
   launch.dependent = true;
   launch.persistent = true;
+  launch.expected.uses_shared_memory = false;
   launch.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
     bind(tensors, out);
     out.grid.x = narrow(ceil_div(grid * config.tile_rows(), rows_of_merging_block));
     return true;
   };
   return launch;
-}
-
-std::vector<Access> tensor_accesses() {
-  std::vector<Access> all;
-  for (std::size_t index = 0; index < tensor_count; ++index) {
-    const bool writes = index == output_index || index == lse_index;
-    all.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::depends_on_previous});
-  }
-  return all;
 }
 
 }  // namespace
@@ -149,15 +145,15 @@ double max_units(const AttentionProblem& problem, const StreamKConfig& config) {
 }
 
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
-                  const StreamKKernels& kernels, int blocks) {
+                  const StreamKKernels& kernels, int blocks, const QueryRange& queries) {
   const int grid = config.is_clustered() ? static_cast<int>(max_tiles(problem, config) * config.cluster)
                                          : static_cast<int>(std::min<double>(blocks, max_units(problem, config)));
   const Pieces pieces = add_pieces(call, config, grid);
-  const BindParams bind = [problem, known = known_params(problem, config, grid), offsets = call.workspace, pieces](
-                              const CallTensors& tensors, LaunchArguments& out) {
+  const BindParams bind = [problem, known = known_params(problem, config, grid, queries), offsets = call.workspace,
+                           pieces](const CallTensors& tensors, LaunchArguments& out) {
     StreamKParams params = known;
     add_tensors(params.call, problem, tensors);
-    const auto piece = [&](std::size_t index) { return address(tensors.workspace) + offsets[index].offset; };
+    const auto piece = [&](std::size_t index) { return device_address(tensors.workspace) + offsets[index].offset; };
     params.call.paging.status = piece(pieces.status);
     if (pieces.of_parts) {
       params.header = piece(pieces.of_parts->header);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "pipeline/attention/config.hpp"
+#include "strategies/attention/launch.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
 
@@ -27,6 +28,6 @@ struct StreamKKernels {
 
 /// Adds workspace and launches. `blocks` are those that a GPU holds at once.
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config,
-                  const StreamKKernels& kernels, int blocks);
+                  const StreamKKernels& kernels, int blocks, const QueryRange& queries);
 
 }  // namespace thresher::strategies::attention

@@ -1,11 +1,9 @@
 #pragma once
-#include <optional>
+#include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/launch.hpp"
-#include "strategies/attention/params.hpp"
 #include "strategies/strategy.hpp"
 #include "thresher/attention.hpp"
 
@@ -15,10 +13,9 @@ namespace thresher::strategies::attention {
 /// sequence the blocks of each tile's cluster do.
 const Strategy<AttentionProblem>& stream_k_strategy();
 
-/// Why `strategy`, which launches these kernels, is not made for the problem or the device; nothing where it is.
-[[nodiscard]] std::optional<std::string> why_not_pages_on_hopper(std::string_view strategy,
-                                                                 const AttentionProblem& problem,
-                                                                 const DeviceSpec& device);
+/// Adds its launches to a call that leaves sequences of other numbers of queries to other launches.
+void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
+                  const QueryRange& queries);
 
 /// What is chosen for so many query rows of a group's heads, a sequence, and so many sequences. `stages` is what the
 /// memory of a block leaves.
