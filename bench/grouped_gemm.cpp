@@ -32,8 +32,8 @@
 #include "planner/predict.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace {

@@ -304,7 +304,7 @@ void add_gemm(CLI::App& plan_command, Context& context) {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
       refuse_beside_help_knobs(*command);
-      print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
+      print_knobs<strategies::gemm::ProductProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
     require_all(*command, needed);
@@ -345,7 +345,7 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
     refuse_words_before(*command);
     if (arguments->help_knobs) {
       refuse_beside_help_knobs(*command);
-      print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
+      print_knobs<strategies::gemm::ProductProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
     require_all(*command, needed);
@@ -393,7 +393,7 @@ void add_plan(CLI::App& app, Context& context) {
     }
     if (arguments->help_knobs) {
       refuse_beside_help_knobs(*command);
-      print_knobs<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda));
+      print_knobs<strategies::gemm::ProductProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
     const DualGemmOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,7 @@ void add_once(std::vector<std::string>& sentences, const std::string& sentence);
 /// of all that compete, or else of those that are there for what no other takes. Throws Error(unsupported) with what is
 /// in the way, Error(invalid_argument) for knobs that do not exist.
 template <class Problem>
-strategies::PlannedCall choose_call(strategies::Strategies<Problem> all, const Problem& problem,
+strategies::PlannedCall choose_call(strategies::Strategies<Problem> all, const std::type_identity_t<Problem>& problem,
                                     const planner::Request& request, const DeviceSpec& device,
                                     const TensorObstacle& obstacle = {}) {
   const planner::Choices choices = planner::choose<Problem>(all, problem, request, device);

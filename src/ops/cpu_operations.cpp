@@ -5,8 +5,7 @@
 #include "ops/device_operations.hpp"
 #include "ops/dual_gemm_choice.hpp"
 #include "ops/grouped_choice.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -49,7 +48,7 @@ class CpuDualGemm final : public DualGemm::Backend {
   }
 
   void run_prepared(Stream, const Tensor& a, const Tensor& c, void* workspace) const override {
-    const std::array<Tensor, strategies::dual_gemm::tensor_count> all{a, b1_gate_, b2_up_, c};
+    const std::array<Tensor, strategies::gemm::dense_tensor_count> all{a, b1_gate_, b2_up_, c};
     run_steps(call_for(calls_, a.shape[0]), {all, workspace});
   }
   [[nodiscard]] std::size_t workspace_bytes() const override { return workspace_bytes_; }

@@ -7,7 +7,7 @@
 
 #include "ops/cuda_call.hpp"
 #include "runtime/driver.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -56,7 +56,7 @@ class CudaDualGemm final : public DualGemm::Backend {
   }
 
  private:
-  using Tensors = std::array<Tensor, tensors::tensor_count>;
+  using Tensors = std::array<Tensor, tensors::dense_tensor_count>;
 
   void run_from(std::size_t first_step, const CudaCall& call, Stream stream, const Tensor& a, const Tensor& c,
                 void* workspace) const {
@@ -127,7 +127,7 @@ std::string weights_obstacle(const strategies::PlannedCall& call, const Tensor& 
     const Tensor& tensor = is_gate ? b1_gate : b2_up;
     const char* const name = is_gate ? "b1 (gate)" : "b2 (up)";
     const auto bytes = static_cast<std::int64_t>(alignment.row_bytes);
-    if (tensors::address_of(tensor.data) % alignment.row_bytes != 0) {
+    if (strategies::device_address(tensor.data) % alignment.row_bytes != 0) {
       return fmt::format("{} is not aligned to {} bytes", name, bytes);
     }
     if (tensor.shape[0] > 1 && row_bytes(tensor) % bytes != 0) {

@@ -14,7 +14,7 @@
 #include "runtime/driver.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {

@@ -7,7 +7,7 @@
 #include "ops/cuda_call.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/stream.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -38,7 +38,7 @@ Tensor described(Tensor weights, const GpuBytes& packed, const GpuBytes& scale) 
 
 void run_packing(const strategies::PlannedCall& packing, const Tensor& b1_gate, const Tensor& b2_up, void* packed,
                  int ordinal) {
-  std::array<Tensor, strategies::dual_gemm::tensor_count> all;
+  std::array<Tensor, strategies::gemm::dense_tensor_count> all;
   all[strategies::dual_gemm::gate_index] = b1_gate;
   all[strategies::dual_gemm::up_index] = b2_up;
   const strategies::CallTensors tensors{all, nullptr, packed};

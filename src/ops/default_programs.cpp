@@ -63,9 +63,10 @@ void add_built_in(std::vector<strategies::PlannedCall>& calls, strategies::Strat
 std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
   std::vector<strategies::PlannedCall> calls;
   const DeviceSpec& device = device_of(arch);
-  add_built_in<DualGemmProblem>(calls, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
+  add_built_in<strategies::gemm::ProductProblem>(calls, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
   add_built_in<AttentionProblem>(calls, strategies::attention::registry().of(DeviceKind::cuda), device);
-  add_built_in<GroupedProblem>(calls, strategies::grouped_gemm::strategies_of(DeviceKind::cuda), device);
+  add_built_in<strategies::gemm::ProductProblem>(calls, strategies::grouped_gemm::strategies_of(DeviceKind::cuda),
+                                                 device);
   for (std::vector<strategies::PlannedCall> some :
        {strategies::moe_layer::built_in(), strategies::append::built_in(device)}) {
     std::move(some.begin(), some.end(), std::back_inserter(calls));

@@ -11,7 +11,7 @@ namespace thresher::ops {
 namespace {
 
 using strategies::PlannedCall;
-using Strategies = strategies::Strategies<DualGemmProblem>;
+using Strategies = strategies::Strategies<strategies::gemm::ProductProblem>;
 
 Strategies all_of(DeviceKind kind) { return strategies::dual_gemm::strategies_of(kind); }
 

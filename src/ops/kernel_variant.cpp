@@ -12,7 +12,7 @@
 #include "pipeline/timeline.hpp"
 #include "runtime/stream.hpp"
 #include "strategies/dual_gemm/registry.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -40,12 +40,12 @@ class ProfiledDualGemm final : public DualGemm::Backend {
   [[nodiscard]] std::size_t data_alignment() const override { return call_.planned().data_alignment; }
 
  private:
-  using Tensors = std::array<Tensor, tensors::tensor_count + 1>;
+  using Tensors = std::array<Tensor, tensors::product_tensor_count>;
 
   [[nodiscard]] Tensors with(const Tensor& a, const Tensor& c) const {
-    Tensor words;
-    words.data = profile_ ? profile_->words.data() : nullptr;
-    return {a, operands_.b1_gate, operands_.b2_up, c, words};
+    Tensors all{a, operands_.b1_gate, operands_.b2_up, c};
+    all[tensors::profile_index].data = profile_ ? profile_->words.data() : nullptr;
+    return all;
   }
 
   CudaOperands operands_;
@@ -57,9 +57,9 @@ class ProfiledDualGemm final : public DualGemm::Backend {
 int launched_blocks(const strategies::ProfiledCall& profiled, const DualGemmProblem& problem, DeviceId device,
                     const CudaOperands& operands, int multiprocessors) {
   const auto& launch = std::get<strategies::KernelLaunch>(profiled.call.steps[profiled.step]);
-  const std::array<Tensor, tensors::tensor_count> all{stand_in(problem.a, problem.m, problem.k, device),
-                                                      operands.b1_gate, operands.b2_up,
-                                                      stand_in(problem.out, problem.m, problem.n, device)};
+  const std::array<Tensor, tensors::dense_tensor_count> all{stand_in(problem.a, problem.m, problem.k, device),
+                                                            operands.b1_gate, operands.b2_up,
+                                                            stand_in(problem.out, problem.m, problem.n, device)};
   strategies::LaunchArguments arguments;
   (void)launch.bind({all, stand_in_address(), operands.packed}, arguments);
   const int cluster = static_cast<int>(launch.cluster.x);
@@ -92,8 +92,8 @@ std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, cons
   const DeviceSpec spec = spec_of(device);
   const auto obstacle = [&](const strategies::PlannedCall& call) { return weights_obstacle(call, b1_gate, b2_up); };
   const strategies::PlannedCall chosen = choose_dual_gemm(problem, request_of(options), device.kind(), spec, obstacle);
-  const auto* const strategy =
-      strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(device.kind()), chosen.strategy);
+  const auto* const strategy = strategies::find_strategy<strategies::gemm::ProductProblem>(
+      strategies::dual_gemm::strategies_of(device.kind()), chosen.strategy);
   std::optional<strategies::ProfiledCall> profiled =
       strategy->profiled(problem, chosen.knobs, spec, {variant.profile != nullptr, variant.ablation});
   if (!profiled) {

@@ -33,8 +33,9 @@ std::string first_of(std::string one, const auto& other) { return one.empty() ? 
 
 /// Where the choice is left to `plan`: why no strategy is made for it.
 template <class Problem>
-std::string format_obstacle(const char* product, strategies::Strategies<Problem> all, const Problem& problem,
-                            const DualGemmOptions& options, const DeviceSpec& device) {
+std::string format_obstacle(const char* product, strategies::Strategies<Problem> all,
+                            const std::type_identity_t<Problem>& problem, const DualGemmOptions& options,
+                            const DeviceSpec& device) {
   if (!options.strategy.empty()) {
     return of_product(product, [&] {
       return about(product, named_strategy(all, options.strategy).unsupported_reason(problem, device).value_or(""));

@@ -36,9 +36,9 @@ Stored sixteen_bits(Dtype dtype, std::vector<std::int64_t> shape, float value) {
 
 Stored fp8(std::vector<std::int64_t> shape) { return constant<std::uint8_t>(Dtype::f8_e4m3, std::move(shape), 0x38); }
 
-Stored offsets(std::int32_t rows) {
+Stored offsets_of(std::int32_t last) {
   Stored stored = constant<std::int32_t>(Dtype::i32, {2}, 0);
-  std::memcpy(&stored.bytes[4], &rows, sizeof rows);
+  std::memcpy(&stored.bytes[4], &last, sizeof last);
   return stored;
 }
 
@@ -76,7 +76,7 @@ TEST_F(RunOutputs, AreOfTheTokensTypeElseOfTheWeightsElseBf16) {
       const bool is_grouped = command.starts_with("grouped");
       File file{{"a", tensor(one.tokens, {3, 16})}};
       if (is_grouped) {
-        file.emplace("offsets", offsets(3));
+        file.emplace("offsets", offsets_of(3));
       }
       const std::vector<std::int64_t> shape =
           is_grouped ? std::vector<std::int64_t>{1, 4, 16} : std::vector<std::int64_t>{4, 16};

@@ -8,8 +8,8 @@
 
 #include "ops/cuda_call.hpp"
 #include "strategies/dual_gemm/registry.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
 #include "strategies/emulated_case.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "support/gpu_dual_gemm_case.hpp"
 
 #define SKIP_WITHOUT_TENSOR_MEMORY()                                                                         \
@@ -29,8 +29,9 @@ using test::DualGemmCase;
 using test::Layout;
 using test::Matrix;
 
-const strategies::Strategy<DualGemmProblem>& strategy(const char* name) {
-  return *strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), name);
+const strategies::Strategy<strategies::gemm::ProductProblem>& strategy(const char* name) {
+  return *strategies::find_strategy<strategies::gemm::ProductProblem>(
+      strategies::dual_gemm::strategies_of(DeviceKind::cuda), name);
 }
 
 /// What a strategy is tried with: formats of tokens and weights.
@@ -119,12 +120,12 @@ std::vector<std::uint8_t> on_the_card(const PlannedCall& call, DualGemmCase& hos
 void expect_the_emulators_bits(const char* name, ScaleLayout scales, const std::vector<std::string>& options) {
   for (const auto& [problem, knobs] : strategy(name).samples()) {
     const PlannedCall call = strategy(name).plan(problem, knobs, device_spec("B200"));
-    if (problem.activation.kind != ActivationKind::silu) {
+    if (problem.activation->kind != ActivationKind::silu) {
       continue;  // others compute with the sums
     }
     DualGemmCase host = problem.b == Format::nvfp4 ? of_sums(problem, scales) : of_plain_sums(problem);
     EXPECT_EQ(on_the_card(call, host, options), on_the_emulator(call, host))
-        << name << " " << knobs.text() << " on " << problem.m << "x" << problem.n << "x" << problem.k << ", scales "
+        << name << " " << knobs.text() << " on " << problem.rows << "x" << problem.n << "x" << problem.k << ", scales "
         << thresher::name(scales);
   }
 }

@@ -14,8 +14,9 @@ TEST(Choices, EveryCandidatesLaunchesFitTheDevice) {
   for (const Format b : {Format::fp16, Format::nvfp4}) {
     const DualGemmProblem problem{.m = 300, .n = 4096, .k = 7168, .a = Format::fp16, .b = b, .out = Format::fp16};
     const auto all = strategies::dual_gemm::strategies_of(DeviceKind::cuda);
-    for (const Choice& choice : choose<DualGemmProblem>(all, problem, {}, device).ranked) {
-      for (const strategies::Step& step : planned<DualGemmProblem>(all, problem, choice, device).steps) {
+    for (const Choice& choice : choose<strategies::gemm::ProductProblem>(all, problem, {}, device).ranked) {
+      for (const strategies::Step& step :
+           planned<strategies::gemm::ProductProblem>(all, problem, choice, device).steps) {
         if (const auto* const launch = std::get_if<strategies::KernelLaunch>(&step)) {
           EXPECT_LE(launch->shared_bytes, static_cast<std::uint32_t>(device.shared_bytes_per_block));
           EXPECT_LE(launch->block.x, static_cast<std::uint32_t>(device.max_threads_per_block));
@@ -43,7 +44,7 @@ TEST(Choices, EveryCandidatesWorkIsItsPlans) {
       for (const std::int64_t m : {1, 40, 256, 2048}) {
         for (const std::int64_t k : {7168, 7184}) {
           const DualGemmProblem problem{.m = m, .n = 4096, .k = k, .a = Format::fp16, .b = b, .out = Format::fp16};
-          expect_planned_work<DualGemmProblem>(strategies::dual_gemm::strategies_of(kind), problem);
+          expect_planned_work<strategies::gemm::ProductProblem>(strategies::dual_gemm::strategies_of(kind), problem);
         }
       }
     }

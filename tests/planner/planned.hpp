@@ -11,7 +11,7 @@ namespace thresher::planner::testing {
 inline strategies::PlannedCall planned(const DualGemmProblem& problem, std::string_view strategy,
                                        const std::string& knobs, std::string_view device = "H200") {
   const auto all = strategies::dual_gemm::strategies_of(DeviceKind::cuda);
-  return strategies::find_strategy<DualGemmProblem>(all, strategy)
+  return strategies::find_strategy<strategies::gemm::ProductProblem>(all, strategy)
       ->plan(problem, Knobs::parse(knobs), device_spec(device));
 }
 

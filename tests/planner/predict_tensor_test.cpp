@@ -124,9 +124,9 @@ TEST(PredictTensor, UnequalTilesFillTheCard) {
 
 TEST(PredictTensor, TheIntervalHoldsThePredictionAndWhatEachConstantDoesToIt) {
   for (const std::int64_t m : {16, 256, 512}) {
-    for (const Knobs& knobs :
-         strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), "tcgen05")
-             ->candidates(nvfp4_problem(m), {}, device_spec("B200"))) {
+    for (const Knobs& knobs : strategies::find_strategy<strategies::gemm::ProductProblem>(
+                                  strategies::dual_gemm::strategies_of(DeviceKind::cuda), "tcgen05")
+                                  ->candidates(nvfp4_problem(m), {}, device_spec("B200"))) {
       const auto work = testing::planned(nvfp4_problem(m), "tcgen05", knobs.text(), "B200").work;
       const Prediction prediction = predict(work, device_spec("B200"));
       ASSERT_TRUE(prediction.interval.has_value());
@@ -175,9 +175,10 @@ TEST(PredictTensor, NoIntervalWhereTheCardWasMeasured) {
 TEST(PredictTensor, BlackwellTakesTheStrategyThatItsTensorCoresAreMadeFor) {
   for (const char* device : {"B200", "GB300"}) {
     for (const std::int64_t m : {1, 64, 256, 512, 4096}) {
-      const auto ranked = choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda),
-                                                  nvfp4_problem(m), {}, device_spec(device))
-                              .ranked;
+      const auto ranked =
+          choose<strategies::gemm::ProductProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda),
+                                                   nvfp4_problem(m), {}, device_spec(device))
+              .ranked;
       ASSERT_FALSE(ranked.empty());
       EXPECT_EQ(ranked.front().strategy, "tcgen05") << device << " " << m;
       EXPECT_EQ(*ranked.front().knobs.find("unsigned_scales"), "false");

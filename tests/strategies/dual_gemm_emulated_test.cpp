@@ -65,7 +65,7 @@ class Emulated : public ::testing::TestWithParam<std::size_t> {
 };
 
 TEST_P(Emulated, ConfigurationCanExist) {
-  EXPECT_EQ(infeasible_reasons({.m = 128, .n = 64, .k = 256}, config(), device_spec("H200")),
+  EXPECT_EQ(infeasible_reasons(DualGemmProblem{.m = 128, .n = 64, .k = 256}, config(), device_spec("H200")),
             std::vector<std::string>{});
 }
 TEST_P(Emulated, OneTokenAndOneStepOfK) { clean_and_right(1, 24, 8, 4); }
@@ -121,7 +121,7 @@ TEST(EmulatedAlternative, StoresWhatTheCopyEngineCannot) {
 /// A sample whose outputs are float32, which a launch behind the product requantises, in every format.
 TEST(EmulatedRequantised, OutputsInEveryFormat) {
   int checked = 0;
-  for (const Sample<DualGemmProblem>& sample : interleaved_strategy().samples()) {
+  for (const Sample<ProductProblem>& sample : interleaved_strategy().samples()) {
     for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
       if (sample.problem.out != Format::fp32) {
         continue;
@@ -155,15 +155,15 @@ namespace thresher::strategies::dual_gemm {
 namespace {
 
 struct OneGroupSample {
-  const Strategy<DualGemmProblem>* strategy;
+  const Strategy<ProductProblem>* strategy;
   DualGemmProblem problem;
   Knobs knobs;
 };
 
 std::vector<OneGroupSample> one_group_samples() {
   std::vector<OneGroupSample> found;
-  for (const Strategy<DualGemmProblem>* const strategy : {&columns_strategy(), &rows_strategy()}) {
-    for (const Sample<DualGemmProblem>& sample : strategy->samples()) {
+  for (const Strategy<ProductProblem>* const strategy : {&columns_strategy(), &rows_strategy()}) {
+    for (const Sample<ProductProblem>& sample : strategy->samples()) {
       found.push_back({strategy, sample.problem, sample.knobs});
     }
   }
@@ -215,7 +215,7 @@ TEST_P(EmulatedOneGroup, ItsOwnSample) {
 
 TEST_P(EmulatedOneGroup, EdgesOfItsTile) {
   const OneGroupSample& sample = GetParam();
-  for (const DualGemmProblem& problem : sample.strategy->edges(sample.problem, sample.knobs, device_spec("H200"))) {
+  for (const ProductProblem& problem : sample.strategy->edges(sample.problem, sample.knobs, device_spec("H200"))) {
     for (const std::uint64_t seed : {4, 5}) {
       clean_and_right(problem, seed);
     }

@@ -8,13 +8,13 @@
 #include "emulated_case.hpp"
 #include "reference/grouped_gemm.hpp"
 #include "reference/plain_sums.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
 #include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "support/grouped_checks.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -27,7 +27,7 @@ using test::with_layout;
 using test::wrong_rows;
 
 /// The first card that the strategy is made for.
-const DeviceSpec& card_of(const Strategy<GroupedProblem>& strategy, const GroupedProblem& problem) {
+const DeviceSpec& card_of(const Strategy<ProductProblem>& strategy, const GroupedProblem& problem) {
   const DeviceSpec& hopper = device_spec("H200");
   return strategy.unsupported_reason(problem, hopper) ? device_spec("B200") : hopper;
 }
@@ -87,15 +87,15 @@ std::string run_and_judge(const PlannedCall& call, GroupedCase& host, std::uint6
 
 /// One of a strategy's samples.
 struct Chosen {
-  const Strategy<GroupedProblem>* strategy;
-  Sample<GroupedProblem> sample;
+  const Strategy<ProductProblem>* strategy;
+  Sample<ProductProblem> sample;
 };
 void PrintTo(const Chosen& one, std::ostream* out) { *out << one.strategy->name() << " " << one.sample.knobs.text(); }
 std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
-  for (const Strategy<GroupedProblem>* strategy :
+  for (const Strategy<ProductProblem>* strategy :
        {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy()}) {
-    for (const Sample<GroupedProblem>& sample : strategy->samples()) {
+    for (const Sample<ProductProblem>& sample : strategy->samples()) {
       all.push_back({strategy, sample});
     }
   }
@@ -104,8 +104,8 @@ std::vector<Chosen> all_samples() {
 
 class EmulatedGrouped : public ::testing::TestWithParam<Chosen> {
  protected:
-  [[nodiscard]] static const Strategy<GroupedProblem>& strategy() { return *GetParam().strategy; }
-  [[nodiscard]] static const Sample<GroupedProblem>& sample() { return GetParam().sample; }
+  [[nodiscard]] static const Strategy<ProductProblem>& strategy() { return *GetParam().strategy; }
+  [[nodiscard]] static const Sample<ProductProblem>& sample() { return GetParam().sample; }
   static void clean_and_right(const GroupedProblem& problem, std::uint64_t schedules, GroupedForm form) {
     GroupedCase host(problem, std::move(form));
     const PlannedCall call = strategy().plan(problem, sample().knobs, card_of(strategy(), sample().problem));
@@ -115,12 +115,12 @@ class EmulatedGrouped : public ::testing::TestWithParam<Chosen> {
     clean_and_right(problem, schedules, ragged_form(problem));
   }
   /// Gathering is another kernel: its sample runs gathered rows, the others rows that lie as they are.
-  [[nodiscard]] static bool is_gathered() { return sample().problem.layout == RowLayout::gathered; }
+  [[nodiscard]] static bool is_gathered() { return sample().problem.layout == ProductRows::gathered; }
 };
 
 TEST_P(EmulatedGrouped, ItsOwnSample) { clean_and_right(sample().problem, 8); }
 TEST_P(EmulatedGrouped, SmallerThanATile) {
-  for (GroupedProblem& problem :
+  for (const ProductProblem& problem :
        strategy().edges(sample().problem, sample().knobs, card_of(strategy(), sample().problem))) {
     clean_and_right(problem, 3);
   }
@@ -273,7 +273,7 @@ TEST_P(EmulatedGrouped, OutputScalesInEveryLayout) {
       if (is_gathered() && rows == RowLayout::slots) {
         continue;
       }
-      GroupedProblem problem = is_gathered() ? sample().problem : with_layout(sample().problem, rows);
+      GroupedProblem problem = is_gathered() ? sample().problem.grouped() : with_layout(sample().problem, rows);
       problem.rows = problem.rows / 2 + 1;
       GroupedForm form = ragged_form(problem);
       form.layout = {.out_row_gap = 16, .out_scales = layout, .out_powers_of_two = layout == ScaleLayout::column_major};
@@ -313,7 +313,8 @@ TEST_P(EmulatedGrouped, OutputsInSeveralBlocksOfScales) {
 
 /// NaN and Inf stay in their own rows, of their own experts; behind a slot's rows there is nothing but NaN.
 TEST_P(EmulatedGrouped, NanStaysInItsRow) {
-  const GroupedProblem problem = is_gathered() ? sample().problem : with_layout(sample().problem, RowLayout::slots);
+  const GroupedProblem problem =
+      is_gathered() ? sample().problem.grouped() : with_layout(sample().problem, RowLayout::slots);
   GroupedCase host(problem, ragged_form(problem));
   const std::vector<std::int32_t> groups = host.groups();
   const auto spoil = [&](std::int64_t row) {

@@ -7,17 +7,17 @@
 
 #include "core/device_spec.hpp"
 #include "pipeline/grouped/groups.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/columns/config.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
 const DeviceSpec& h200() { return device_spec("H200"); }
 
-const Strategy<GroupedProblem>& strategy(std::string_view name) {
-  return *find_strategy<GroupedProblem>(strategies_of(DeviceKind::cuda), name);
+const Strategy<ProductProblem>& strategy(std::string_view name) {
+  return *find_strategy<ProductProblem>(strategies_of(DeviceKind::cuda), name);
 }
 
 const DeviceSpec& b200() { return device_spec("B200"); }
@@ -72,8 +72,8 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
   problem.activation = Activation{};
   problem.n = 256;
   problem.out = Format::fp8_block;
-  const Strategy<GroupedProblem>& columns = strategy("columns");
-  const Strategy<GroupedProblem>& rows = strategy("rows");
+  const Strategy<ProductProblem>& columns = strategy("columns");
+  const Strategy<ProductProblem>& rows = strategy("rows");
   EXPECT_EQ(columns.infeasible_reasons(problem, {}, h200()), nothing);
   EXPECT_EQ(rows.infeasible_reasons(problem, {}, h200()), nothing);
   EXPECT_FALSE(columns.candidates(problem, {}, h200()).empty());
@@ -87,7 +87,7 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
   problem.out = Format::fp8_tensor;
   EXPECT_EQ(columns.infeasible_reasons(problem, Knobs::parse("by_turns=true stages=6"), h200()), nothing);
   const auto launches = [&](const char* name) {
-    const Strategy<GroupedProblem>& of = strategy(name);
+    const Strategy<ProductProblem>& of = strategy(name);
     return of.plan(problem, of.candidates(problem, {}, h200()).front(), h200()).steps.size();
   };
   EXPECT_EQ(launches("columns"), 1U);
@@ -117,7 +117,7 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
 
 /// Two accumulators of each matrix: of gate and up those of 128 tokens, of one matrix those of 256.
 TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
-  const Strategy<GroupedProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
+  const Strategy<ProductProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
   GroupedProblem one = in_16_bits();
   GroupedProblem two = one;
   two.activation = Activation{};
@@ -144,7 +144,7 @@ TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
 
 /// FP8 whose scales multiply finished sums, tokens and weights each in their own way; and on Blackwell alone.
 TEST(GroupedStrategies, PlainOperandsOfBlackwell) {
-  const Strategy<GroupedProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
+  const Strategy<ProductProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
   GroupedProblem problem = in_16_bits();
   for (const Format tokens : {Format::fp8_tensor, Format::fp8_row}) {
     for (const Format weights : {Format::fp8_tensor, Format::fp8_row}) {
@@ -169,7 +169,7 @@ TEST(GroupedStrategies, PlainOperandsOfBlackwell) {
 TEST(GroupedStrategies, FpEightOfHopper) {
   constexpr std::array formats{Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
   for (const char* const name : {"columns", "rows"}) {
-    const Strategy<GroupedProblem>& strategy = grouped_gemm::strategy(name);
+    const Strategy<ProductProblem>& strategy = grouped_gemm::strategy(name);
     GroupedProblem problem = in_16_bits();
     for (const Format tokens : formats) {
       for (const Format weights : formats) {
@@ -238,8 +238,8 @@ TEST(GroupedStrategies, LaunchWholeClustersForASingleTile) {
   void* const somewhere = reinterpret_cast<void*>(std::uintptr_t{256});
   for (const auto* of_a_gpu : strategies_of(DeviceKind::cuda)) {
     for (const auto& [sampled, knobs] : of_a_gpu->samples()) {
-      GroupedProblem problem = sampled;
-      if (problem.layout != RowLayout::packed) {
+      ProductProblem problem = sampled;
+      if (problem.layout != ProductRows::contiguous) {
         continue;
       }
       problem.experts = problem.rows = problem.n = 1;

@@ -10,11 +10,11 @@
 #include "core/grouped_weights.hpp"
 #include "cpu/moe_rows.hpp"
 #include "emulated_case.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
 #include "strategies/grouped_gemm/host/gather.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/params.hpp"
 #include "strategies/moe_layer/tensors.hpp"
@@ -239,8 +239,8 @@ std::vector<std::string> titles(const PlannedCall& call) {
 /// Folding tokens needs no choices and comes first; where rows are prepared and not gathered, sorting is a launch
 /// ahead.
 TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
-  const auto of_gate_up = [](const Strategy<GroupedProblem>& strategy, const char* card, std::int64_t tokens,
-                             const Sample<GroupedProblem>& like) {
+  const auto of_gate_up = [](const Strategy<ProductProblem>& strategy, const char* card, std::int64_t tokens,
+                             const Sample<ProductProblem>& like) {
     GroupedProblem problem = gate_up_problem({.experts = 8,
                                               .tokens = tokens,
                                               .top_k = 4,
@@ -257,10 +257,10 @@ TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
     of.set("numerics", numerics);
     return of;
   };
-  const Sample<GroupedProblem> plain{{.a = Format::bf16, .b = Format::bf16}, {}};
-  const Sample<GroupedProblem> exact{{.a = Format::bf16, .b = Format::nvfp4}, knobs("exact")};
-  const Sample<GroupedProblem> fast{{.a = Format::bf16, .b = Format::nvfp4}, knobs("fast")};
-  const Sample<GroupedProblem> codes{{.a = Format::nvfp4, .b = Format::nvfp4}, {}};
+  const Sample<ProductProblem> plain{GroupedProblem{.a = Format::bf16, .b = Format::bf16}, {}};
+  const Sample<ProductProblem> exact{GroupedProblem{.a = Format::bf16, .b = Format::nvfp4}, knobs("exact")};
+  const Sample<ProductProblem> fast{GroupedProblem{.a = Format::bf16, .b = Format::nvfp4}, knobs("fast")};
+  const Sample<ProductProblem> codes{GroupedProblem{.a = Format::nvfp4, .b = Format::nvfp4}, {}};
   using Titles = std::vector<std::string>;
   const std::string sorts = "sort the choices and gather the rows";
   const auto& columns = grouped_gemm::columns_strategy();
@@ -366,19 +366,19 @@ TEST(EmulatedMoe, RowsOfEveryFormatAreAddedUp) {
 }
 
 /// A sample of the 16-bit kernels, which the build compiled.
-const Sample<GroupedProblem>& sample_that(const std::function<bool(const GroupedProblem&)>& fits) {
-  static const std::vector<Sample<GroupedProblem>> samples = grouped_gemm::columns_strategy().samples();
+const Sample<ProductProblem>& sample_that(const std::function<bool(const GroupedProblem&)>& fits) {
+  static const std::vector<Sample<ProductProblem>> samples = grouped_gemm::columns_strategy().samples();
   return *std::find_if(samples.begin(), samples.end(), [&](const auto& sample) { return fits(sample.problem); });
 }
 
-PlannedCall planned(const GroupedProblem& problem, const Sample<GroupedProblem>& sample) {
+PlannedCall planned(const GroupedProblem& problem, const Sample<ProductProblem>& sample) {
   return grouped_gemm::columns_strategy().plan(problem, sample.knobs, device_spec("H200"));
 }
 
 TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
-  const Sample<GroupedProblem>& gathered =
+  const Sample<ProductProblem>& gathered =
       sample_that([](const GroupedProblem& p) { return p.layout == RowLayout::gathered && p.a == Format::fp16; });
-  const Sample<GroupedProblem>& plain =
+  const Sample<ProductProblem>& plain =
       sample_that([](const GroupedProblem& p) { return !p.activation && !p.bias && p.a == Format::bf16; });
   MoeProblem problem{.experts = 4,
                      .tokens = 21,

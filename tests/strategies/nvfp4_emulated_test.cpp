@@ -209,10 +209,10 @@ TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
 /// Outputs that a launch behind the product requantises: in every format, with scales in every layout, from tokens of
 /// every format, on edges of tiles; fewer rows than the plan is for.
 TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
-  const Strategy<DualGemmProblem>& strategy = packed_strategy();
+  const Strategy<ProductProblem>& strategy = packed_strategy();
   std::uint64_t seed = 0;
   int checked = 0;
-  for (const Sample<DualGemmProblem>& sample : strategy.samples()) {
+  for (const Sample<ProductProblem>& sample : strategy.samples()) {
     if (sample.problem.out != Format::fp32) {
       continue;  // what no kernel leaves for such a launch
     }

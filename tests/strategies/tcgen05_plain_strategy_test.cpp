@@ -15,8 +15,8 @@ namespace thresher::strategies::dual_gemm::tcgen05_plain {
 namespace {
 
 const DeviceSpec& card() { return device_spec("B200"); }
-const Strategy<DualGemmProblem>& plain() {
-  return *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "tcgen05_plain");
+const Strategy<ProductProblem>& plain() {
+  return *find_strategy<ProductProblem>(strategies_of(DeviceKind::cuda), "tcgen05_plain");
 }
 DualGemmProblem plain_problem(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {
   return {.m = m, .n = n, .k = k, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};

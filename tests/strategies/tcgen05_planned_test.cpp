@@ -17,8 +17,8 @@ using test::DualGemmCase;
 using test::Layout;
 using test::Matrix;
 
-const Strategy<DualGemmProblem>& strategy() {
-  return *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "tcgen05");
+const Strategy<ProductProblem>& strategy() {
+  return *find_strategy<ProductProblem>(strategies_of(DeviceKind::cuda), "tcgen05");
 }
 
 PlannedCall planned(const DualGemmProblem& problem, const Knobs& knobs) {
@@ -46,7 +46,7 @@ std::string run_and_judge(const PlannedCall& call, DualGemmCase& host, std::uint
 
 class PlannedTcgen05 : public ::testing::TestWithParam<std::size_t> {
  protected:
-  [[nodiscard]] static Sample<DualGemmProblem> sample() { return strategy().samples()[GetParam()]; }
+  [[nodiscard]] static Sample<ProductProblem> sample() { return strategy().samples()[GetParam()]; }
   [[nodiscard]] static bool promises_no_signs() { return *sample().knobs.find("unsigned_scales") == "true"; }
 };
 

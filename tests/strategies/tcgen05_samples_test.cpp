@@ -13,15 +13,15 @@ namespace thresher::strategies::dual_gemm {
 namespace {
 
 struct Chosen {
-  const Strategy<DualGemmProblem>* strategy;
-  Sample<DualGemmProblem> sample;
+  const Strategy<ProductProblem>* strategy;
+  Sample<ProductProblem> sample;
 };
 void PrintTo(const Chosen& one, std::ostream* out) { *out << one.strategy->name() << " " << one.sample.knobs.text(); }
 
 std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
-  for (const Strategy<DualGemmProblem>* strategy : {&tcgen05_strategy(), &tcgen05_plain_strategy()}) {
-    for (const Sample<DualGemmProblem>& sample : strategy->samples()) {
+  for (const Strategy<ProductProblem>* strategy : {&tcgen05_strategy(), &tcgen05_plain_strategy()}) {
+    for (const Sample<ProductProblem>& sample : strategy->samples()) {
       all.push_back({strategy, sample});
     }
   }
@@ -57,9 +57,9 @@ TEST_P(PlannedForBlackwell, ItsOwnSample) {
 }
 
 TEST_P(PlannedForBlackwell, ItsEdges) {
-  for (const DualGemmProblem& problem :
+  for (const ProductProblem& problem :
        GetParam().strategy->edges(GetParam().sample.problem, GetParam().sample.knobs, device_spec("B200"))) {
-    ASSERT_EQ(run_and_judge(problem, 2), "") << problem.m << "x" << problem.n << "x" << problem.k;
+    ASSERT_EQ(run_and_judge(problem, 2), "") << problem.rows << "x" << problem.n << "x" << problem.k;
   }
 }
 

@@ -10,15 +10,15 @@
 #include "strategies/dual_gemm/tcgen05/candidates.hpp"
 #include "strategies/dual_gemm/tcgen05/launches.hpp"
 #include "strategies/dual_gemm/tcgen05/program.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 namespace {
 
 const DeviceSpec& b200() { return device_spec("B200"); }
-const Strategy<DualGemmProblem>& strategy() {
-  return *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "tcgen05");
+const Strategy<ProductProblem>& strategy() {
+  return *find_strategy<ProductProblem>(strategies_of(DeviceKind::cuda), "tcgen05");
 }
 
 DualGemmProblem problem_of(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {

@@ -12,8 +12,8 @@
 #include "ops/cuda_device_spec.hpp"
 #include "reference/plain_sums.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "support/grouped_checks.hpp"
 #include "support/tensor_on_gpu.hpp"
 
@@ -26,7 +26,7 @@
 
 namespace thresher::test {
 
-using GroupedStrategy = strategies::Strategy<GroupedProblem>;
+using GroupedStrategy = strategies::Strategy<strategies::gemm::ProductProblem>;
 
 inline DeviceSpec device() { return ops::spec_of(Device::cuda(0)); }
 

@@ -1,5 +1,5 @@
 #include "reference/dual_gemm.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "support/toy_strategies.hpp"
 
 namespace thresher::test {
@@ -8,30 +8,31 @@ namespace {
 using namespace strategies;
 using namespace strategies::dual_gemm;
 
-class Toy final : public Strategy<DualGemmProblem> {
+class Toy final : public Strategy<ProductProblem> {
  public:
   [[nodiscard]] std::string_view name() const override { return "toy"; }
   [[nodiscard]] std::string_view summary() const override { return "the definition"; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::by_name; }
+  [[nodiscard]] Role role(const ProductProblem&) const override { return Role::by_name; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem& problem,
                                                               const DeviceSpec&) const override {
     return problem.out == Format::fp32 ? std::nullopt : std::optional<std::string>("strategy toy writes fp32");
   }
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs&,
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Knobs&,
                                                             const DeviceSpec& device) const override {
     const auto sentence = unsupported_reason(problem, device);
     return sentence ? std::vector{*sentence} : std::vector<std::string>{};
   }
-  [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs&,
+  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem& problem, const Knobs&,
                                               const DeviceSpec& device) const override {
     return unsupported_reason(problem, device) ? std::vector<Knobs>{} : std::vector<Knobs>(1);
   }
-  [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs&, const DeviceSpec&) const override {
+  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs&, const DeviceSpec&) const override {
     PlannedCall call;
     call.strategy = name();
-    call.steps.emplace_back(HostCall{"define", [problem](const CallTensors& tensors) { define(problem, tensors); }});
+    call.steps.emplace_back(
+        HostCall{"define", [problem = problem.dual_gemm()](const CallTensors& tensors) { define(problem, tensors); }});
     call.data_alignment = 4;
     return call;
   }
@@ -52,7 +53,7 @@ class Toy final : public Strategy<DualGemmProblem> {
 
 }  // namespace
 
-const Strategy<DualGemmProblem>& toy_cpu_strategy() {
+const Strategy<ProductProblem>& toy_cpu_strategy() {
   static const Toy strategy;
   return strategy;
 }

@@ -1,4 +1,4 @@
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/refusal.hpp"
 #include "support/toy_strategies.hpp"
 
@@ -53,35 +53,36 @@ TH_KERNEL(config.threads, 1) dual_gemm(TH_GRID_CONSTANT const Params params) {
 }
 )";
 
-class Toy final : public Strategy<DualGemmProblem> {
+class Toy final : public Strategy<ProductProblem> {
  public:
   [[nodiscard]] std::string_view name() const override { return "toy"; }
   [[nodiscard]] std::string_view summary() const override { return "a thread for each output"; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::by_name; }
+  [[nodiscard]] Role role(const ProductProblem&) const override { return Role::by_name; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem& problem,
                                                               const DeviceSpec& device) const override {
     const bool is_bf16 = problem.a == Format::bf16 && problem.b == Format::bf16 && problem.out == Format::bf16;
-    if (!is_bf16 || problem.activation.kind != ActivationKind::silu || device.matrix_unit != MatrixUnit::wgmma) {
+    if (!is_bf16 || !problem.activation || problem.activation->kind != ActivationKind::silu ||
+        device.matrix_unit != MatrixUnit::wgmma) {
       return "strategy toy takes bf16 and silu on a Hopper GPU";
     }
     return std::nullopt;
   }
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Knobs& knobs,
                                                             const DeviceSpec& device) const override {
     (void)knob_table().with({}, knobs, name());
     const auto sentence = unsupported_reason(problem, device);
     return sentence ? std::vector{*sentence} : std::vector<std::string>{};
   }
-  [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
     const Knobs all = knob_table().knobs(knob_table().with({}, knobs, name()));
     return unsupported_reason(problem, device) ? std::vector<Knobs>{} : std::vector{all};
   }
 
-  [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
     refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     const Config config = knob_table().with({}, knobs, name());
@@ -90,13 +91,13 @@ class Toy final : public Strategy<DualGemmProblem> {
     call.knobs = knob_table().knobs(config);
     call.steps.emplace_back(launch(config));
     const auto elements = static_cast<double>(problem.n) * static_cast<double>(problem.k);
-    call.work.parts.emplace_back(MemoryPass{"multiplying", static_cast<double>(problem.m) * elements * 4});
+    call.work.parts.emplace_back(MemoryPass{"multiplying", static_cast<double>(problem.rows) * elements * 4});
     return call;
   }
 
-  [[nodiscard]] std::vector<Sample<DualGemmProblem>> samples() const override {
-    return {
-        {{.m = 3, .n = 40, .k = 16, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16}, {{"threads", "32"}}}};
+  [[nodiscard]] std::vector<Sample<ProductProblem>> samples() const override {
+    return {{DualGemmProblem{.m = 3, .n = 40, .k = 16, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16},
+             {{"threads", "32"}}}};
   }
 
  private:
@@ -115,8 +116,8 @@ class Toy final : public Strategy<DualGemmProblem> {
       const Tensor& a = tokens_of(tensors);
       const auto rows = static_cast<std::uint32_t>(a.shape[0]);
       const auto columns = static_cast<std::uint32_t>(gate_of(tensors).shape[0]);
-      out.set(Params{address_of(a.data), address_of(gate_of(tensors).data), address_of(up_of(tensors).data),
-                     address_of(output_of(tensors).data), rows, columns, static_cast<std::uint32_t>(a.shape[1])});
+      out.set(Params{device_address(a.data), device_address(gate_of(tensors).data), device_address(up_of(tensors).data),
+                     device_address(output_of(tensors).data), rows, columns, static_cast<std::uint32_t>(a.shape[1])});
       const auto threads = static_cast<std::uint32_t>(config.threads);
       out.grid.x = (rows * columns + threads - 1) / threads;
       return true;
@@ -128,7 +129,7 @@ class Toy final : public Strategy<DualGemmProblem> {
 
 }  // namespace
 
-const Strategy<DualGemmProblem>& toy_gpu_strategy() {
+const Strategy<ProductProblem>& toy_gpu_strategy() {
   static const Toy strategy;
   return strategy;
 }

@@ -6,8 +6,8 @@
 namespace thresher::test {
 
 /// A thread for each output, bf16 on a Hopper GPU.
-const strategies::Strategy<DualGemmProblem>& toy_gpu_strategy();
+const strategies::Strategy<strategies::gemm::ProductProblem>& toy_gpu_strategy();
 /// The definition, row by row.
-const strategies::Strategy<DualGemmProblem>& toy_cpu_strategy();
+const strategies::Strategy<strategies::gemm::ProductProblem>& toy_cpu_strategy();
 
 }  // namespace thresher::test

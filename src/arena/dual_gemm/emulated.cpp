@@ -20,7 +20,7 @@ namespace thresher::arena {
 namespace {
 
 using strategies::PlannedCall;
-using Strategy = strategies::Strategy<DualGemmProblem>;
+using Strategy = strategies::Strategy<strategies::gemm::ProductProblem>;
 
 bool only_launches(const PlannedCall& call) {
   return std::all_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
@@ -106,7 +106,7 @@ class PlannedKernel final : public EmulatedKernel {
 
   [[nodiscard]] std::vector<Problem> edges() const override {
     std::vector<Problem> all;
-    for (const DualGemmProblem& edge : strategy_.edges(task_.problem, knobs_, device_)) {
+    for (const strategies::gemm::ProductProblem& edge : strategy_.edges(task_.problem, knobs_, device_)) {
       all.push_back(problem_of(DualGemmTask{edge, task_.scale_layout}));
     }
     return all;
@@ -188,7 +188,8 @@ class DualGemmEmulation final : public EmulatedOperation {
 
  private:
   static const Strategy& named(const std::string& name) {
-    return *strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), name);
+    return *strategies::find_strategy<strategies::gemm::ProductProblem>(
+        strategies::dual_gemm::strategies_of(DeviceKind::cuda), name);
   }
 };
 

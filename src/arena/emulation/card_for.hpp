@@ -10,8 +10,8 @@ namespace thresher::arena {
 /// `wanted`, or where that is null the first of the table's cards that the strategy is made for; null where it is not
 /// made for it, or for none.
 template <class Problem>
-[[nodiscard]] const DeviceSpec* card_for(const strategies::Strategy<Problem>& strategy, const Problem& problem,
-                                         const DeviceSpec* wanted) {
+[[nodiscard]] const DeviceSpec* card_for(const strategies::Strategy<Problem>& strategy,
+                                         const std::type_identity_t<Problem>& problem, const DeviceSpec* wanted) {
   const auto suits = [&](const DeviceSpec& card) { return !strategy.unsupported_reason(problem, card); };
   if (wanted != nullptr) {
     return suits(*wanted) ? wanted : nullptr;

@@ -11,9 +11,9 @@
 #include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/task.hpp"
 #include "ops/forecast.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -21,7 +21,7 @@ namespace {
 
 namespace tensors = strategies::grouped_gemm;
 using strategies::PlannedCall;
-using Strategy = strategies::Strategy<GroupedProblem>;
+using Strategy = strategies::Strategy<strategies::gemm::ProductProblem>;
 
 bool only_launches(const PlannedCall& call) {
   return std::all_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
@@ -147,7 +147,7 @@ class PlannedKernel final : public EmulatedKernel {
 
   [[nodiscard]] std::vector<Problem> edges() const override {
     std::vector<Problem> all;
-    for (const GroupedProblem& edge : strategy_.edges(task_.problem, knobs_, device_)) {
+    for (const strategies::gemm::ProductProblem& edge : strategy_.edges(task_.problem, knobs_, device_)) {
       all.push_back(problem_of(task_.is_dense ? dense(edge) : ragged(edge, task_.order)));
     }
     return all;
@@ -238,7 +238,7 @@ class GroupedEmulation final : public EmulatedOperation {
 
  private:
   static const Strategy& named(const std::string& name) {
-    return *strategies::find_strategy<GroupedProblem>(tensors::strategies_of(DeviceKind::cuda), name);
+    return *strategies::find_strategy<strategies::gemm::ProductProblem>(tensors::strategies_of(DeviceKind::cuda), name);
   }
 
   [[nodiscard]] bool is_of_kind(const GroupedProblem& problem) const {

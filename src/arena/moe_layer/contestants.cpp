@@ -106,8 +106,9 @@ std::vector<std::string> names_of(const Strategies& strategies) {
 /// Throws Error(invalid_argument) for a strategy, a knob or a value that there is not. What is left to `plan` has none
 /// of its own.
 template <class Problem>
-void check_product(const char* product, strategies::Strategies<Problem> all, const Problem& problem,
-                   const DualGemmOptions& options, const DeviceSpec& device) {
+void check_product(const char* product, strategies::Strategies<Problem> all,
+                   const std::type_identity_t<Problem>& problem, const DualGemmOptions& options,
+                   const DeviceSpec& device) {
   ops::of_product(product, [&] {
     if (options.strategy.empty()) {
       (void)planner::choose<Problem>(all, problem, ops::request_of(options), device);

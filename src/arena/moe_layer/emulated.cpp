@@ -19,7 +19,7 @@ namespace thresher::arena {
 namespace {
 
 using strategies::PlannedCall;
-using GroupedSample = strategies::Sample<GroupedProblem>;
+using GroupedSample = strategies::Sample<strategies::gemm::ProductProblem>;
 
 constexpr std::int64_t max_emulated_choices = 1 << 16;
 
@@ -51,16 +51,14 @@ struct Extents {
   std::int64_t n = 0;
   std::int64_t k = 0;
 };
-Extents extents_of(const DualGemmProblem& problem) { return {problem.m, problem.n, problem.k}; }
-Extents extents_of(const GroupedProblem& problem) { return {problem.rows, problem.n, problem.k}; }
 
 template <class Problem>
 std::vector<Extents> edges_of(strategies::Strategies<Problem> all, const DualGemmOptions& options,
-                              const Problem& problem, const DeviceSpec& device) {
+                              const std::type_identity_t<Problem>& problem, const DeviceSpec& device) {
   std::vector<Extents> found;
   const auto* const strategy = strategies::find_strategy<Problem>(all, options.strategy);
   for (const Problem& edge : strategy->edges(problem, options.knobs, device)) {
-    found.push_back(extents_of(edge));
+    found.push_back({edge.rows, edge.n, edge.k});
   }
   return found;
 }
@@ -182,7 +180,7 @@ std::optional<DownSample> down_behind(Format intermediate, const std::string& st
   std::optional<DownSample> found;
   for (const auto* of : strategies::grouped_gemm::strategies_of(DeviceKind::cuda)) {
     for (const GroupedSample& sample : of->samples()) {
-      const GroupedProblem& p = sample.problem;
+      const GroupedProblem p = sample.problem;
       const bool fits = !p.activation && !p.row_weights && p.layout == RowLayout::packed && p.a == intermediate &&
                         format_traits(p.out).is_unscaled_output() && !of->unsupported_reason(p, card);
       if (fits && (!found || (found->strategy != strategy && of->name() == strategy))) {
@@ -242,24 +240,23 @@ class LayerEmulation final : public EmulatedOperation {
 
   [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(
       const std::string& wanted, const DeviceSpec* wanted_card) const override {
-    return is_dense_ ? samples_of(*strategies::find_strategy<DualGemmProblem>(
+    return is_dense_ ? samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
                                       strategies::dual_gemm::strategies_of(DeviceKind::cuda), wanted),
                                   wanted_card)
-                     : samples_of(*strategies::find_strategy<GroupedProblem>(
+                     : samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
                                       strategies::grouped_gemm::strategies_of(DeviceKind::cuda), wanted),
                                   wanted_card);
   }
 
  private:
-  static bool is_gate_up(const DualGemmProblem&) { return true; }
-  static bool is_gate_up(const GroupedProblem& p) {
-    return p.activation && !p.row_weights && p.layout == RowLayout::gathered;
+  static bool is_gate_up(const strategies::gemm::ProductProblem& p) {
+    return p.is_dense() || (p.activation && !p.row_weights && p.layout == strategies::gemm::ProductRows::gathered);
   }
 
-  static LayerTask task_of(const DualGemmProblem& p) {
-    return gated_mlp_task({.x = p.a, .gate_up = p.b, .intermediate = p.out, .activation = p.activation});
-  }
-  static LayerTask task_of(const GroupedProblem& p) {
+  static LayerTask task_of(const strategies::gemm::ProductProblem& p) {
+    if (p.is_dense()) {
+      return gated_mlp_task({.x = p.a, .gate_up = p.b, .intermediate = p.out, .activation = *p.activation});
+    }
     LayerTask task;
     task.problem.x = p.a;
     task.problem.gate_up = p.b;

@@ -13,7 +13,7 @@
 #include "arena/moe_layer/judge.hpp"
 #include "core/grouped_weights.hpp"
 #include "ops/layer_parts.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/host/emulated_call.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 

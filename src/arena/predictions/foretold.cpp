@@ -133,7 +133,7 @@ json one_matrix(const PublishedProblem& given, const DeviceSpec& device) {
   problem.k = given.k;
   problem.a = Format::nvfp4;
   problem.b = Format::nvfp4;
-  const planner::Choices choices = planner::choose<GroupedProblem>(
+  const planner::Choices choices = planner::choose<strategies::gemm::ProductProblem>(
       strategies::grouped_gemm::strategies_of(DeviceKind::cuda), problem, {.strategy = "tcgen05"}, device);
   json out = time_of(*choices.ranked.front().prediction);
   out["knobs"] = choices.ranked.front().knobs.text();

@@ -143,8 +143,8 @@ planner::Request request_of(const ContestantSpec& spec) {
 }
 
 planner::Choice best_choice(const DualGemmProblem& problem, const planner::Request& request, const DeviceSpec& device) {
-  planner::Choices choices = planner::choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda),
-                                                              problem, request, device);
+  planner::Choices choices = planner::choose<strategies::gemm::ProductProblem>(
+      strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem, request, device);
   if (choices.ranked.empty()) {
     throw Error(ErrorCode::unsupported, fmt::format("predict: {} cannot run on {}", words(request), device.name));
   }
@@ -154,8 +154,8 @@ planner::Choice best_choice(const DualGemmProblem& problem, const planner::Reque
 bool runs_as_it_stands(const Pitch& pitch, std::span<const DualGemmProblem> problems, const DeviceSpec& device) {
   return std::all_of(problems.begin(), problems.end(), [&](const DualGemmProblem& problem) {
     for (const ContestantSpec* spec : {&pitch.contestant, &pitch.baseline}) {
-      const auto choices = planner::choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda),
-                                                            problem, request_of(*spec), device);
+      const auto choices = planner::choose<strategies::gemm::ProductProblem>(
+          strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem, request_of(*spec), device);
       if (choices.ranked.empty()) {
         return false;
       }

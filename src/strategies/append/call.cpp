@@ -8,14 +8,13 @@
 #include "core/integers.hpp"
 #include "reference/append_view.hpp"
 #include "strategies/append/tensors.hpp"
+#include "strategies/launch_tools.hpp"
 
 namespace thresher::strategies::append {
 namespace {
 
 /// Of a small call; so many blocks share a token's rows that every multiprocessor has some.
 constexpr std::int64_t wanted_blocks = 264;
-
-std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 Turn turn_of(const AppendProblem& problem) {
   const std::int64_t half = reference::rotary_dim(problem) / 2;
@@ -28,15 +27,19 @@ Turn turn_of(const AppendProblem& problem) {
 }
 
 Rows rows(const Tensor& tensor) {
-  return tensor.data == nullptr ? Rows{} : Rows{address(tensor.data), tensor.strides[0], tensor.strides[1]};
+  return tensor.data == nullptr ? Rows{} : Rows{device_address(tensor.data), tensor.strides[0], tensor.strides[1]};
 }
 
 Pool pool(const Tensor& tensor, const Tensor& descale) {
-  return {address(tensor.data), tensor.strides[0],     tensor.strides[1],
-          tensor.strides[2],    address(descale.data), descale.data == nullptr ? 0 : descale.strides[0]};
+  return {device_address(tensor.data),
+          tensor.strides[0],
+          tensor.strides[1],
+          tensor.strides[2],
+          device_address(descale.data),
+          descale.data == nullptr ? 0 : descale.strides[0]};
 }
 
-Numbers numbers(const Tensor& tensor) { return {address(tensor.data), narrow(tensor.shape[1])}; }
+Numbers numbers(const Tensor& tensor) { return {device_address(tensor.data), narrow(tensor.shape[1])}; }
 
 /// What the problem alone determines.
 AppendParams known_params(const AppendProblem& problem) {
@@ -66,7 +69,7 @@ void add_tensors(AppendParams& params, const CallTensors& call) {
   params.v_cache = pool(all[value_cache_index], all[value_descale_index]);
   params.positions = numbers(all[positions_index]);
   params.slots = numbers(all[slots_index]);
-  params.table = address(all[table_index].data);
+  params.table = device_address(all[table_index].data);
   params.table_stride = params.table == 0 ? 0 : all[table_index].strides[0];
 }
 

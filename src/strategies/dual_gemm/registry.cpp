@@ -14,8 +14,8 @@
 namespace thresher::strategies::dual_gemm {
 namespace {
 
-Registry<DualGemmProblem>& registry() {
-  static Registry<DualGemmProblem> all(
+Registry<ProductProblem>& registry() {
+  static Registry<ProductProblem> all(
       "the dual GEMM",
       {&packed_strategy(), &interleaved_strategy(), &sequential_strategy(), &pingpong_strategy(), &columns_strategy(),
        &rows_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy(), &two_pass_strategy()},
@@ -25,8 +25,8 @@ Registry<DualGemmProblem>& registry() {
 
 }  // namespace
 
-Strategies<DualGemmProblem> strategies_of(DeviceKind kind) { return registry().of(kind); }
+Strategies<ProductProblem> strategies_of(DeviceKind kind) { return registry().of(kind); }
 
-void register_strategy(const Strategy<DualGemmProblem>& strategy) { registry().add(strategy); }
+void register_strategy(const Strategy<ProductProblem>& strategy) { registry().add(strategy); }
 
 }  // namespace thresher::strategies::dual_gemm

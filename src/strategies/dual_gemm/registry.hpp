@@ -1,15 +1,15 @@
 #pragma once
 /// Every strategy of the dual GEMM.
+#include "strategies/gemm/problem.hpp"
 #include "strategies/strategy.hpp"
-#include "thresher/dual_gemm.hpp"
 
 namespace thresher::strategies::dual_gemm {
 
 /// Those of a kind of device; the first is what a reader should know first, not what is always chosen.
-[[nodiscard]] Strategies<DualGemmProblem> strategies_of(DeviceKind kind);
+[[nodiscard]] Strategies<ProductProblem> strategies_of(DeviceKind kind);
 
 /// Adds one behind the others, for the life of the process; `strategy` must live as long. Not while another thread asks
 /// for strategies. Throws Error(invalid_argument) for a name that its kind of device already has.
-void register_strategy(const Strategy<DualGemmProblem>& strategy);
+void register_strategy(const Strategy<ProductProblem>& strategy);
 
 }  // namespace thresher::strategies::dual_gemm

@@ -11,8 +11,8 @@
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
-Registry<GroupedProblem>& registry() {
-  static Registry<GroupedProblem> all(
+Registry<ProductProblem>& registry() {
+  static Registry<ProductProblem> all(
       "the grouped GEMM",
       {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy()},
       {&cpu_by_expert_strategy()});
@@ -21,8 +21,8 @@ Registry<GroupedProblem>& registry() {
 
 }  // namespace
 
-Strategies<GroupedProblem> strategies_of(DeviceKind kind) { return registry().of(kind); }
+Strategies<ProductProblem> strategies_of(DeviceKind kind) { return registry().of(kind); }
 
-void register_strategy(const Strategy<GroupedProblem>& strategy) { registry().add(strategy); }
+void register_strategy(const Strategy<ProductProblem>& strategy) { registry().add(strategy); }
 
 }  // namespace thresher::strategies::grouped_gemm

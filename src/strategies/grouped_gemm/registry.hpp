@@ -1,15 +1,15 @@
 #pragma once
 /// Every strategy of the grouped dual GEMM and of the grouped GEMM.
+#include "strategies/gemm/problem.hpp"
 #include "strategies/strategy.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
 /// Those of a kind of device; the first is what a reader should know first, not what is always chosen.
-[[nodiscard]] Strategies<GroupedProblem> strategies_of(DeviceKind kind);
+[[nodiscard]] Strategies<ProductProblem> strategies_of(DeviceKind kind);
 
 /// Adds one behind the others, for the life of the process; `strategy` must live as long. Not while another thread asks
 /// for strategies. Throws Error(invalid_argument) for a name that its kind of device already has.
-void register_strategy(const Strategy<GroupedProblem>& strategy);
+void register_strategy(const Strategy<ProductProblem>& strategy);
 
 }  // namespace thresher::strategies::grouped_gemm

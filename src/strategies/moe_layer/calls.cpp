@@ -11,8 +11,8 @@
 #include "core/integers.hpp"
 #include "cpu/moe_rows.hpp"
 #include "strategies/dual_gemm/formats.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/host/gather.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "strategies/moe_layer/params.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 #include "thresher/error.hpp"
@@ -27,8 +27,6 @@ constexpr std::uint32_t word_bytes = 4;
 std::uint32_t route_bytes(std::int64_t experts) { return route_words(narrow(experts)) * word_bytes; }
 
 constexpr std::int64_t max_experts = (max_shared_bytes / word_bytes - max_part_choices) / (route_warps + 1) - 1;
-
-std::uint64_t in_memory(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 DeviceProgram program(std::string title, std::string_view file, std::vector<std::string> kernels) {
   return {.title = std::move(title),
@@ -54,22 +52,22 @@ std::uint32_t part_choices(std::uint32_t choices, std::uint32_t row_bytes) {
 
 RouteParams route_params(const CallTensors& call, std::size_t counts_offset) {
   RouteParams params{};
-  params.ids = {in_memory(call.tensors[ids_index].data)};
-  params.counts = {in_memory(call.workspace) + counts_offset};
-  params.offsets = {in_memory(call.tensors[grouped_gemm::groups_index].data)};
-  params.row_ids = {in_memory(call.tensors[grouped_gemm::row_ids_index].data)};
-  params.inverse = {in_memory(call.tensors[inverse_index].data)};
+  params.ids = {device_address(call.tensors[ids_index].data)};
+  params.counts = {device_address(call.workspace) + counts_offset};
+  params.offsets = {device_address(call.tensors[gemm::groups_index].data)};
+  params.row_ids = {device_address(call.tensors[gemm::row_ids_index].data)};
+  params.inverse = {device_address(call.tensors[inverse_index].data)};
   params.choices = narrow(call.tensors[ids_index].elements());
-  params.experts = narrow(call.tensors[grouped_gemm::groups_index].elements() - 1);
+  params.experts = narrow(call.tensors[gemm::groups_index].elements() - 1);
   params.key_bits = static_cast<std::uint32_t>(std::bit_width(params.experts));
   return params;
 }
 
 bool is_of_row_ids(const Access& access) {
-  return access.memory == Access::Memory::tensor && access.index == grouped_gemm::row_ids_index;
+  return access.memory == Access::Memory::tensor && access.index == gemm::row_ids_index;
 }
 
-KernelLaunch route_launch(const GroupedProblem& problem, std::string title, std::string kernel) {
+KernelLaunch route_launch(const ProductProblem& problem, std::string title, std::string kernel) {
   KernelLaunch launch;
   launch.title = std::move(title);
   launch.program = program("moe_layer, routing", "route", {count_kernel_name(), place_kernel_name()});
@@ -87,7 +85,7 @@ struct Counts {
   std::size_t offset = 0;
 };
 
-KernelLaunch counting(const GroupedProblem& problem, const Counts& counts) {
+KernelLaunch counting(const ProductProblem& problem, const Counts& counts) {
   KernelLaunch launch = route_launch(problem, "count the choices", count_kernel_name());
   launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::writes});
   launch.bind = [offset = counts.offset](const CallTensors& of, LaunchArguments& out) {
@@ -100,10 +98,10 @@ KernelLaunch counting(const GroupedProblem& problem, const Counts& counts) {
 }
 
 /// `gathers` is the launch whose work is done on the way; null where there is none.
-KernelLaunch sorting(const GroupedProblem& problem, const Counts& counts, const KernelLaunch* gathers) {
+KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const KernelLaunch* gathers) {
   KernelLaunch launch = route_launch(problem, "sort the choices", place_kernel_name());
-  for (const std::size_t written : {std::size_t{grouped_gemm::groups_index}, std::size_t{grouped_gemm::row_ids_index},
-                                    std::size_t{inverse_index}}) {
+  for (const std::size_t written :
+       {std::size_t{gemm::groups_index}, std::size_t{grouped_gemm::row_ids_index}, std::size_t{inverse_index}}) {
     launch.accesses.push_back({Access::Memory::tensor, written, Access::Use::writes});
   }
   launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::depends_on_previous});
@@ -129,7 +127,7 @@ KernelLaunch sorting(const GroupedProblem& problem, const Counts& counts, const 
 }
 
 /// Beyond the choices that a block sorts, blocks are told by a launch ahead what the others have.
-void add_sorting(const GroupedProblem& problem, PlannedCall& call) {
+void add_sorting(const ProductProblem& problem, PlannedCall& call) {
   const std::uint32_t max_blocks = blocks_of(problem.rows);
   Counts counts;
   counts.piece = add_piece(call, "choices of an expert in a block",
@@ -167,14 +165,14 @@ KernelLaunch combine_launch(const MoeProblem& problem) {
     const Tensor& out = of.tensors[out_index];
     const std::int64_t row_bytes = out.strides[0] * bits(out.format) / 8;
     CombineParams params{};
-    params.rows = {in_memory(of.tensors[rows_index].data)};
-    params.inverse = {in_memory(of.tensors[combine_inverse_index].data)};
-    params.weights = {in_memory(of.tensors[weights_index].data)};
-    params.out = {in_memory(out.data)};
+    params.rows = {device_address(of.tensors[rows_index].data)};
+    params.inverse = {device_address(of.tensors[combine_inverse_index].data)};
+    params.weights = {device_address(of.tensors[weights_index].data)};
+    params.out = {device_address(out.data)};
     params.out_stride = static_cast<std::uint64_t>(out.strides[0]);
     params.columns = narrow(out.shape[1]);
     params.top_k = narrow(of.tensors[combine_inverse_index].shape[1]);
-    params.wide = in_memory(out.data) % tma_alignment_bytes == 0 && row_bytes % tma_alignment_bytes == 0 ? 1 : 0;
+    params.wide = device_address(out.data) % tma_alignment_bytes == 0 && row_bytes % tma_alignment_bytes == 0 ? 1 : 0;
     arguments.set(params);
     arguments.grid.x = narrow(out.shape[0]);
     arguments.grid.y = narrow(ceil_div(out.shape[1], std::int64_t{combine_threads * thread_columns}));
@@ -203,15 +201,15 @@ void require_sortable(std::int64_t experts, DeviceKind device) {
   }
 }
 
-PlannedCall with_routing(PlannedCall product, const GroupedProblem& problem, DeviceKind device) {
+PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, DeviceKind device) {
   if (device == DeviceKind::cpu) {
-    product.steps.insert(product.steps.begin(),
-                         HostCall{"sort the choices", [](const CallTensors& of) {
-                                    cpu::sort_choices(all_of<const std::int32_t>(of.tensors[ids_index]),
-                                                      all_of<std::int32_t>(of.tensors[grouped_gemm::groups_index]),
-                                                      all_of<std::int32_t>(of.tensors[grouped_gemm::row_ids_index]),
-                                                      all_of<std::int32_t>(of.tensors[inverse_index]));
-                                  }});
+    product.steps.insert(product.steps.begin(), HostCall{"sort the choices", [](const CallTensors& of) {
+                                                           cpu::sort_choices(
+                                                               all_of<const std::int32_t>(of.tensors[ids_index]),
+                                                               all_of<std::int32_t>(of.tensors[gemm::groups_index]),
+                                                               all_of<std::int32_t>(of.tensors[gemm::row_ids_index]),
+                                                               all_of<std::int32_t>(of.tensors[inverse_index]));
+                                                         }});
     return product;
   }
   add_sorting(problem, product);

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "strategies/gemm/problem.hpp"
 #include "strategies/planned_call.hpp"
-#include "thresher/grouped_gemm.hpp"
 #include "thresher/moe_layer.hpp"
 
 namespace thresher::strategies::moe_layer {
@@ -14,7 +14,7 @@ void require_sortable(std::int64_t experts, DeviceKind device);
 /// `product`, of gathered rows, that makes its offsets and row ids itself from a layer's choices (RoutedTensor). On a
 /// GPU the launch that brings the rows together sorts, too; where rows come together otherwise, sorting is a launch
 /// ahead. The experts are sortable.
-[[nodiscard]] PlannedCall with_routing(PlannedCall product, const GroupedProblem& problem, DeviceKind device);
+[[nodiscard]] PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, DeviceKind device);
 /// Adds up the rows of each token's choices (CombineTensor). `threads` of the CPU, 0 for all.
 [[nodiscard]] PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threads = 0);
 

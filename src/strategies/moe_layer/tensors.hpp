@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "strategies/grouped_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher::strategies::moe_layer {
@@ -13,8 +13,8 @@ namespace thresher::strategies::moe_layer {
 /// has. It writes its own offsets, int32 [experts + 1], and row ids, int32 [choices]: a row's choice, −1 behind the
 /// last row.
 enum RoutedTensor : std::size_t {
-  ids_index = grouped_gemm::product_tensor_count,  ///< int32 [tokens, top_k]
-  inverse_index,  ///< int32 [tokens, top_k]: a choice's row, −1 where its id is of no expert
+  ids_index = gemm::product_tensor_count,  ///< int32 [tokens, top_k]
+  inverse_index,                           ///< int32 [tokens, top_k]: a choice's row, −1 where its id is of no expert
   routed_tensor_count,
 };
 

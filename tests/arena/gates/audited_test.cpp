@@ -245,11 +245,11 @@ TEST(AttentionMachineCode, IsWhatItsStrategyPromises) {
 /// Preparation and gathering are launches of the same call, with promises of their own. The products are those that are
 /// built in: each of others would be compiled for ten seconds.
 TEST(GroupedMachineCode, IsWhatItsStrategyPromises) {
-  using Strategy = strategies::Strategy<GroupedProblem>;
+  using Strategy = strategies::Strategy<strategies::gemm::ProductProblem>;
   const DeviceSpec& device = device_spec("H200");
-  std::vector<std::pair<const Strategy*, strategies::Sample<GroupedProblem>>> all;
+  std::vector<std::pair<const Strategy*, strategies::Sample<strategies::gemm::ProductProblem>>> all;
   for (const Strategy* const strategy : strategies::grouped_gemm::strategies_of(DeviceKind::cuda)) {
-    for (const strategies::Sample<GroupedProblem>& sample : strategy->built_in()) {
+    for (const strategies::Sample<strategies::gemm::ProductProblem>& sample : strategy->built_in()) {
       if (!strategy->unsupported_reason(sample.problem, device)) {
         all.emplace_back(strategy, sample);
       }
@@ -258,8 +258,8 @@ TEST(GroupedMachineCode, IsWhatItsStrategyPromises) {
   ASSERT_FALSE(all.empty());
   if (runtime::nvrtc_status().problem.empty()) {
     all.push_back(all.front());
-    GroupedProblem& gathered = all.back().second.problem;
-    gathered.layout = RowLayout::gathered;
+    strategies::gemm::ProductProblem& gathered = all.back().second.problem;
+    gathered.layout = strategies::gemm::ProductRows::gathered;
     gathered.tokens = gathered.rows;
   }
   if (ops::built_in_cubins().empty() && !runtime::nvrtc_status().problem.empty()) {

@@ -4,7 +4,7 @@
 
 #include "cpu/dual_gemm.hpp"
 #include "strategies/dual_gemm/cpu/config.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/refusal.hpp"
 
 namespace thresher::strategies::dual_gemm {
@@ -20,7 +20,7 @@ const KnobTable<Config>& knob_table() {
   return table;
 }
 
-class CpuStrategy final : public Strategy<DualGemmProblem> {
+class CpuStrategy final : public Strategy<ProductProblem> {
  public:
   CpuStrategy(std::string_view name, std::string_view summary, Role role)
       : name_(name), summary_(summary), role_(role) {}
@@ -28,26 +28,26 @@ class CpuStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::string_view summary() const override { return summary_; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role(const DualGemmProblem&) const override { return role_; }
+  [[nodiscard]] Role role(const ProductProblem&) const override { return role_; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem&,
-                                                              const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem&, const DeviceSpec&) const override {
     return std::nullopt;
   }
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem&, const Knobs& knobs,
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem&, const Knobs& knobs,
                                                             const DeviceSpec&) const override {
     (void)config(knobs);
     return {};
   }
-  [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem&, const Knobs& knobs,
+  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem&, const Knobs& knobs,
                                               const DeviceSpec&) const override {
     return {knob_table().knobs(config(knobs))};
   }
 
-  [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
+  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
     const Config wanted = config(knobs);
-    const std::shared_ptr<const cpu::DualGemmKernel> kernel = cpu::plan_dual_gemm(name_, problem, wanted.threads);
+    const std::shared_ptr<const cpu::DualGemmKernel> kernel =
+        cpu::plan_dual_gemm(name_, problem.dual_gemm(), wanted.threads);
     PlannedCall call;
     call.strategy = name_;
     call.knobs = knob_table().knobs(wanted);
@@ -72,13 +72,13 @@ class CpuStrategy final : public Strategy<DualGemmProblem> {
 }  // namespace
 }  // namespace host
 
-const Strategy<DualGemmProblem>& cpu_interleaved_strategy() {
+const Strategy<ProductProblem>& cpu_interleaved_strategy() {
   static const host::CpuStrategy strategy(
       "interleaved", "block by block of the weights, gate and up multiplied while they lie in cache", Role::competes);
   return strategy;
 }
 
-const Strategy<DualGemmProblem>& cpu_two_pass_strategy() {
+const Strategy<ProductProblem>& cpu_two_pass_strategy() {
   static const host::CpuStrategy strategy("two_pass", "everything widened, two whole products, then the activation",
                                           Role::by_name);
   return strategy;

@@ -58,11 +58,11 @@ void add_unless_known(std::vector<Config>& all, const Config& config) {
   }
 }
 
-bool takes_tma_stores(const DualGemmProblem& problem) { return bits(problem.out) == 16 && problem.n % 8 == 0; }
+bool takes_tma_stores(const ProductProblem& problem) { return bits(problem.out) == 16 && problem.n % 8 == 0; }
 
 }  // namespace
 
-std::vector<Config> candidates(const DualGemmProblem& problem, Order order, const Knobs& knobs,
+std::vector<Config> candidates(const ProductProblem& problem, Order order, const Knobs& knobs,
                                const DeviceSpec& device) {
   std::vector<Config> all;
   Config config = for_problem(problem, order);

@@ -5,13 +5,13 @@
 #include "strategies/dual_gemm/fused/geometry.hpp"
 #include "strategies/dual_gemm/fused/host/work.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
 
-Matrix matrix(const Tensor& tensor) { return {address_of(tensor.data), tensor.strides[0]}; }
+Matrix matrix(const Tensor& tensor) { return {device_address(tensor.data), tensor.strides[0]}; }
 
 /// One slot of the ring: 64 tokens of a warpgroup and all rows of weights an instruction, 16 along K.
 Expectations expectations(const Config& config) {
@@ -84,15 +84,15 @@ KernelLaunch launch(const Config& config, const Activation& activation) {
 
 }  // namespace
 
-PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
+PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
   PlannedCall call;
   call.strategy = name(config.order);
   call.knobs = knob_table().knobs(config);
-  KernelLaunch multiply = launch(config, problem.activation);
+  KernelLaunch multiply = launch(config, *problem.activation);
   if (config.epilogue == Epilogue::tma) {
     Config direct = config;
     direct.epilogue = Epilogue::simt;
-    multiply.alternative = std::make_shared<const KernelLaunch>(launch(direct, problem.activation));
+    multiply.alternative = std::make_shared<const KernelLaunch>(launch(direct, *problem.activation));
   }
   call.steps.emplace_back(std::move(multiply));
   call.work = work(problem, config);

@@ -1,12 +1,12 @@
 #pragma once
 /// What a configuration of the 16-bit dual GEMM launches.
 #include "strategies/dual_gemm/fused/config.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/planned_call.hpp"
-#include "thresher/dual_gemm.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 
 /// `config` has no obstacle.
-[[nodiscard]] PlannedCall planned_call(const DualGemmProblem& problem, const Config& config);
+[[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const Config& config);
 
 }  // namespace thresher::strategies::dual_gemm::fused

@@ -23,7 +23,7 @@ int accumulators(const Config& config) {
 
 class Judge {
  public:
-  Judge(const DualGemmProblem& problem, const Config& config, const DeviceSpec& device)
+  Judge(const ProductProblem& problem, const Config& config, const DeviceSpec& device)
       : problem_(problem), config_(config), device_(device), shape_(shape_of(config)) {}
 
   std::vector<std::string> judge() {
@@ -145,7 +145,7 @@ class Judge {
     }
   }
 
-  const DualGemmProblem& problem_;
+  const ProductProblem& problem_;
   const Config& config_;
   const DeviceSpec& device_;
   pipeline::Shape shape_;
@@ -161,7 +161,7 @@ int launch_registers(const Config& config, const DeviceSpec& device) {
 
 int math_registers_needed(const Config& config) { return accumulators(config) + min_other_registers; }
 
-std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Config& config,
+std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                             const DeviceSpec& device) {
   return Judge(problem, config, device).judge();
 }

@@ -5,7 +5,7 @@
 
 #include "core/device_spec.hpp"
 #include "strategies/dual_gemm/fused/config.hpp"
-#include "thresher/dual_gemm.hpp"
+#include "strategies/gemm/problem.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 
@@ -15,7 +15,7 @@ namespace thresher::strategies::dual_gemm::fused {
 [[nodiscard]] int math_registers_needed(const Config& config);
 
 /// One sentence with the number and the limit for each thing that stands in the way; empty when nothing does.
-[[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Config& config,
+[[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                           const DeviceSpec& device);
 
 }  // namespace thresher::strategies::dual_gemm::fused

@@ -30,33 +30,33 @@
 #include <vector>
 
 #include "strategies/dual_gemm/formats.hpp"
-#include "strategies/dual_gemm/host/requantise.hpp"
 #include "strategies/dual_gemm/host/samples.hpp"
+#include "strategies/grouped_gemm/host/requantise.hpp"
 #include "strategies/refusal.hpp"
 #include "strategies/strategy.hpp"
 
 namespace thresher::strategies::dual_gemm {
 
 template <class Kernels>
-class KernelStrategy final : public Strategy<DualGemmProblem> {
+class KernelStrategy final : public Strategy<ProductProblem> {
  public:
   using Config = typename Kernels::Config;
 
   [[nodiscard]] std::string_view name() const override { return Kernels::name; }
   [[nodiscard]] std::string_view summary() const override { return Kernels::summary; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role(const DualGemmProblem& problem) const override { return Kernels::role(problem); }
+  [[nodiscard]] Role role(const ProductProblem& problem) const override { return Kernels::role(problem); }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Kernels::knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem& problem,
                                                               const DeviceSpec& device) const override {
     auto sentence = Kernels::unsupported_reason(problem, device);
     return sentence || quantizes_output ? sentence : cannot_quantize_output(name(), problem.out);
   }
 
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Knobs& knobs,
                                                             const DeviceSpec& device) const override {
-    const DualGemmProblem product = product_of(problem);
+    const ProductProblem product = product_of(problem);
     const Config wanted = config(product, knobs);
     if (auto sentence = unsupported_reason(problem, device)) {
       return {*sentence};
@@ -64,9 +64,9 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
     return Kernels::infeasible_reasons(product, wanted, device);
   }
 
-  [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
-    const DualGemmProblem product = product_of(problem);
+    const ProductProblem product = product_of(problem);
     (void)config(product, knobs);
     if (unsupported_reason(problem, device)) {
       return {};
@@ -86,18 +86,18 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
     return found;
   }
 
-  [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
     return planned(problem, feasible_config(problem, knobs, device));
   }
 
-  [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
-    const DualGemmProblem product = product_of(problem);
+  [[nodiscard]] WorkModel work(const ProductProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
+    const ProductProblem product = product_of(problem);
     WorkModel work = Kernels::work(product, config(product, knobs));
-    return product == problem ? work : with_output_quantization(std::move(work), problem);
+    return product == problem ? work : grouped_gemm::with_output_quantization(std::move(work), problem);
   }
 
-  [[nodiscard]] std::optional<ProfiledCall> profiled(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::optional<ProfiledCall> profiled(const ProductProblem& problem, const Knobs& knobs,
                                                      const DeviceSpec& device,
                                                      const ProfileRequest& request) const override {
     Config wanted = feasible_config(problem, knobs, device);
@@ -109,20 +109,20 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   }
 
   /// Along K with and without a rest in the last slot; one token and one output.
-  [[nodiscard]] std::vector<DualGemmProblem> edges(const DualGemmProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec&) const override {
+  [[nodiscard]] std::vector<ProductProblem> edges(const ProductProblem& problem, const Knobs& knobs,
+                                                  const DeviceSpec&) const override {
     const Config wanted = config(product_of(problem), knobs);
-    std::vector<DualGemmProblem> found{Kernels::multi_tile_sample(problem, wanted, Kernels::ragged),
-                                       Kernels::multi_tile_sample(problem, wanted, 0),
-                                       with_extents(problem, 1, 1, Kernels::min_k(wanted))};
+    std::vector<ProductProblem> found{Kernels::multi_tile_sample(problem, wanted, Kernels::ragged),
+                                      Kernels::multi_tile_sample(problem, wanted, 0),
+                                      with_extents(problem, 1, 1, Kernels::min_k(wanted))};
     std::transform(found.begin(), found.end(), found.begin(), with_whole_scales);
     return found;
   }
 
-  [[nodiscard]] std::vector<Sample<DualGemmProblem>> built_in() const override {
+  [[nodiscard]] std::vector<Sample<ProductProblem>> built_in() const override {
     return samples_of(Kernels::default_configs());
   }
-  [[nodiscard]] std::vector<Sample<DualGemmProblem>> samples() const override {
+  [[nodiscard]] std::vector<Sample<ProductProblem>> samples() const override {
     return samples_of(Kernels::small_configs());
   }
 
@@ -136,17 +136,17 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   }();
 
   /// What the kernel computes: the problem, but with outputs in float32 where these are requantised behind it.
-  static DualGemmProblem product_of(const DualGemmProblem& problem) {
-    return quantizes_output && format_traits(problem.out).is_requantised() ? unrounded(problem) : problem;
+  static ProductProblem product_of(const ProductProblem& problem) {
+    return quantizes_output && format_traits(problem.out).is_requantised() ? grouped_gemm::unrounded(problem) : problem;
   }
-  static PlannedCall planned(const DualGemmProblem& problem, const Config& wanted) {
-    const DualGemmProblem product = product_of(problem);
+  static PlannedCall planned(const ProductProblem& problem, const Config& wanted) {
+    const ProductProblem product = product_of(problem);
     PlannedCall call = Kernels::plan(product, wanted);
-    return product == problem ? call : with_output_quantization(std::move(call), problem);
+    return product == problem ? call : grouped_gemm::with_output_quantization(std::move(call), problem);
   }
 
   /// What a problem decides.
-  static Config for_problem(Config config, const DualGemmProblem& problem) {
+  static Config for_problem(Config config, const ProductProblem& problem) {
     if constexpr (requires { config.operand; }) {
       config.operand = Kernels::operand(config, problem);
     }
@@ -155,11 +155,11 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
       config.weight_scaling = scaling_of(problem.b);
     }
     config.output = number_of(problem.out);
-    config.activation = code_of(problem.activation.kind);
+    config.activation = code_of(problem.activation->kind);
     return config;
   }
 
-  static Sample<DualGemmProblem> sample_of(const Config& config) {
+  static Sample<ProductProblem> sample_of(const Config& config) {
     const OperandFormats formats = Kernels::formats(config);
     const DualGemmProblem problem{.a = formats.tokens,
                                   .b = formats.weights,
@@ -169,16 +169,16 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   }
 
   template <class Configs>
-  static std::vector<Sample<DualGemmProblem>> samples_of(const Configs& configs) {
-    std::vector<Sample<DualGemmProblem>> found;
+  static std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
+    std::vector<Sample<ProductProblem>> found;
     std::transform(configs.begin(), configs.end(), std::back_inserter(found), sample_of);
     return found;
   }
 
-  [[nodiscard]] Config config(const DualGemmProblem& problem, const Knobs& knobs) const {
+  [[nodiscard]] Config config(const ProductProblem& problem, const Knobs& knobs) const {
     return for_problem(Kernels::knob_table().with({}, knobs, name()), problem);
   }
-  [[nodiscard]] Config feasible_config(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] Config feasible_config(const ProductProblem& problem, const Knobs& knobs,
                                        const DeviceSpec& device) const {
     refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     return config(product_of(problem), knobs);

@@ -3,19 +3,19 @@
 #include <cstdint>
 
 #include "core/integers.hpp"
-#include "thresher/dual_gemm.hpp"
+#include "strategies/gemm/problem.hpp"
 
 namespace thresher::strategies::dual_gemm {
 
-inline DualGemmProblem with_extents(DualGemmProblem problem, std::int64_t m, std::int64_t n, std::int64_t k) {
-  problem.m = m;
+inline ProductProblem with_extents(ProductProblem problem, std::int64_t m, std::int64_t n, std::int64_t k) {
+  problem.rows = m;
   problem.n = n;
   problem.k = k;
   return problem;
 }
 
 /// With as many outputs as what shares a scale takes.
-inline DualGemmProblem with_whole_scales(DualGemmProblem problem) {
+inline ProductProblem with_whole_scales(ProductProblem problem) {
   problem.n = round_up(problem.n, std::int64_t{format_traits(problem.out).n_multiple});
   return problem;
 }

@@ -33,7 +33,7 @@ double l2_bytes(const TileWork& tile, double weights, double tokens) {
   return std::min(weights, tokens) + std::max(weights, tokens) / sharers;
 }
 
-StepWork step_of(const DualGemmProblem& problem, const TileWork& tile) {
+StepWork step_of(const ProductProblem& problem, const TileWork& tile) {
   const MatrixShape shape = matrix_shape(tile);
   const double k = tile.k;
   const double element_bytes = stored_bits(tile.type) / 8;
@@ -55,7 +55,7 @@ StepWork step_of(const DualGemmProblem& problem, const TileWork& tile) {
   return step;
 }
 
-EpilogueWork epilogue_of(const DualGemmProblem& problem, const TileWork& tile) {
+EpilogueWork epilogue_of(const ProductProblem& problem, const TileWork& tile) {
   EpilogueWork work = epilogue_work(problem, tile.weight_rows / 2.0 * tile.tokens / tile.split_k);
   work.tma_stores = tile.tma_stores;
   work.is_hidden = tile.hides_epilogue;
@@ -70,15 +70,15 @@ double stored_bits(MatrixType type) noexcept {
   return type == MatrixType::bits16 ? 16 : type == MatrixType::fp8 ? 8 : 4.5;
 }
 
-double compulsory_bytes(const DualGemmProblem& problem) noexcept {
+double compulsory_bytes(const ProductProblem& problem) noexcept {
   const double weights =
       2.0 * static_cast<double>(problem.n * problem.k) * stored_bits(problem.b, OperandRole::weights) / 8;
-  const double tokens = static_cast<double>(problem.m * problem.k) * stored_bits(problem.a) / 8;
-  const double out = static_cast<double>(problem.m * problem.n) * bits(problem.out) / 8;
+  const double tokens = static_cast<double>(problem.rows * problem.k) * stored_bits(problem.a) / 8;
+  const double out = static_cast<double>(problem.rows * problem.n) * bits(problem.out) / 8;
   return weights + tokens + out;
 }
 
-EpilogueWork epilogue_work(const DualGemmProblem& problem, double outputs) noexcept {
+EpilogueWork epilogue_work(const ProductProblem& problem, double outputs) noexcept {
   return {.instructions = outputs * epilogue_instructions / lanes,
           .specials = outputs * specials_per_output,
           .store_bytes = outputs * bits(problem.out) / 8};
@@ -88,8 +88,8 @@ double exchange_clocks(double accumulator_bytes, int blocks) noexcept {
   return accumulator_bytes * (blocks - 1) / blocks / exchange_bytes_per_clock;
 }
 
-TiledKernel tiled_kernel(const DualGemmProblem& problem, const TileWork& tile) {
-  const std::int64_t tiles = ceil_div(problem.m, tile.tokens) * ceil_div(2 * problem.n, tile.weight_rows);
+TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile) {
+  const std::int64_t tiles = ceil_div(problem.rows, tile.tokens) * ceil_div(2 * problem.n, tile.weight_rows);
   const std::int64_t k_steps = ceil_div(problem.k, tile.k);
   const MatrixShape shape = matrix_shape(tile);
   TiledKernel kernel;
@@ -110,7 +110,7 @@ TiledKernel tiled_kernel(const DualGemmProblem& problem, const TileWork& tile) {
   kernel.dram_bytes = compulsory_bytes(problem);
   const double computed =
       static_cast<double>(tiles) * shape.rows * shape.columns * tile.walks * static_cast<double>(k_steps * tile.k);
-  kernel.useful_share = 2.0 * static_cast<double>(problem.m * problem.n * problem.k) / computed;
+  kernel.useful_share = 2.0 * static_cast<double>(problem.rows * problem.n * problem.k) / computed;
   return kernel;
 }
 

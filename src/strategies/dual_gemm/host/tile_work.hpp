@@ -1,7 +1,7 @@
 #pragma once
 /// The work of a fused dual GEMM in terms of its tile: what `fused` and `packed` have in common.
+#include "strategies/gemm/problem.hpp"
 #include "strategies/work_model.hpp"
-#include "thresher/dual_gemm.hpp"
 
 namespace thresher::strategies::dual_gemm {
 
@@ -32,14 +32,14 @@ struct TileWork {
 [[nodiscard]] double stored_bits(MatrixType type) noexcept;
 
 /// The least that a call reads and writes.
-[[nodiscard]] double compulsory_bytes(const DualGemmProblem& problem) noexcept;
+[[nodiscard]] double compulsory_bytes(const ProductProblem& problem) noexcept;
 
 /// Of a block that turns `outputs` pairs of sums into outputs.
-[[nodiscard]] EpilogueWork epilogue_work(const DualGemmProblem& problem, double outputs) noexcept;
+[[nodiscard]] EpilogueWork epilogue_work(const ProductProblem& problem, double outputs) noexcept;
 
 /// Clocks in which `blocks` of a cluster, each with sums of `accumulator_bytes` of one tile, add them up.
 [[nodiscard]] double exchange_clocks(double accumulator_bytes, int blocks) noexcept;
 
-[[nodiscard]] TiledKernel tiled_kernel(const DualGemmProblem& problem, const TileWork& tile);
+[[nodiscard]] TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile);
 
 }  // namespace thresher::strategies::dual_gemm

@@ -4,7 +4,7 @@
 
 namespace thresher::strategies::dual_gemm {
 
-const Strategy<DualGemmProblem>& interleaved_strategy() {
+const Strategy<ProductProblem>& interleaved_strategy() {
   static const fused::FusedStrategy strategy(
       fused::Order::interleaved, "each tile of tokens is loaded once and multiplied by gate and up side by side");
   return strategy;

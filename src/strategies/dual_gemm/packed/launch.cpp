@@ -6,7 +6,7 @@
 #include "strategies/dual_gemm/packed/host/work.hpp"
 #include "strategies/dual_gemm/packed/launches.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
@@ -20,7 +20,7 @@ const char* layout_name(Numerics numerics) {
   return numerics == Numerics::fast ? "nvfp4-fast-sm90-1" : "nvfp4-exact-sm90-1";
 }
 
-std::uint64_t address_in(const void* memory, std::size_t offset) { return address_of(memory) + offset; }
+std::uint64_t address_in(const void* memory, std::size_t offset) { return device_address(memory) + offset; }
 
 std::vector<WorkspacePiece> packed_pieces(Numerics numerics, std::int64_t n, std::int64_t k) {
   std::vector<WorkspacePiece> pieces;
@@ -68,7 +68,7 @@ KernelLaunch packing_launch(Numerics numerics, std::string title, const std::str
     PackParams params{};
     params.gate = matrix_of(gate_of(call));
     params.up = matrix_of(up_of(call));
-    params.packed = {address_of(call.packed)};
+    params.packed = {device_address(call.packed)};
     params.k_blocks = weight_k_blocks(numerics, k);
     if (numerics == Numerics::fast) {
       params.row_factors = {address_in(call.packed, factors_offset(n, k))};
@@ -85,7 +85,7 @@ KernelLaunch packing_launch(Numerics numerics, std::string title, const std::str
 bool folds(const Config& config) { return config.numerics == Numerics::fast; }
 
 /// Tokens to e4m3, a factor for each.
-KernelLaunch folding(const DualGemmProblem& problem, std::size_t factors_at) {
+KernelLaunch folding(const ProductProblem& problem, std::size_t factors_at) {
   KernelLaunch launch =
       preparation_launch("fold the tokens", fold_tokens_kernel_name(token_format(problem.a)), fold_threads);
   launch.shared_bytes = fold_shared_bytes;
@@ -93,7 +93,7 @@ KernelLaunch folding(const DualGemmProblem& problem, std::size_t factors_at) {
   launch.accesses.push_back({Access::Memory::workspace, token_factors_piece, Access::Use::writes});
   launch.bind = [factors_at](const CallTensors& call, LaunchArguments& out) {
     FoldTokensParams params = fold_params(tokens_of(call));
-    params.out = {address_of(call.workspace)};
+    params.out = {device_address(call.workspace)};
     params.factors = {address_in(call.workspace, factors_at)};
     out.set(params);
     out.grid.x = params.tokens.rows;
@@ -107,7 +107,7 @@ KernelLaunch widening() {
   KernelLaunch launch = preparation_launch("widen the tokens", widen_tokens_kernel_name(), widen_threads);
   launch.bind = [](const CallTensors& call, LaunchArguments& out) {
     WidenTokensParams params = widen_params(tokens_of(call));
-    params.out = {address_of(call.workspace)};
+    params.out = {device_address(call.workspace)};
     out.set(params);
     out.grid.x = widen_blocks(tokens_of(call));
     return true;
@@ -120,7 +120,7 @@ KernelLaunch padding() {
   KernelLaunch launch = preparation_launch("pad the tokens", pad_tokens_kernel_name(), pad_threads);
   launch.bind = [](const CallTensors& call, LaunchArguments& out) {
     WidenTokensParams params = widen_params(tokens_of(call));
-    params.out = {address_of(call.workspace)};
+    params.out = {device_address(call.workspace)};
     out.set(params);
     out.grid.x = pad_blocks(params.row_blocks) * params.tokens.rows;
     return true;
@@ -128,7 +128,7 @@ KernelLaunch padding() {
   return launch;
 }
 
-KernelLaunch preparing(const DualGemmProblem& problem, const Config& config, std::size_t factors_at) {
+KernelLaunch preparing(const ProductProblem& problem, const Config& config, std::size_t factors_at) {
   const Preparation kind = preparation_of(config, problem.a, problem.k);
   KernelLaunch launch = kind == Preparation::fold    ? folding(problem, factors_at)
                         : kind == Preparation::widen ? widening()
@@ -162,12 +162,12 @@ struct Product {
     const Tensor& tokens = tokens_of(call);
     const Extents extents{tokens.shape[0], gate_of(call).shape[0], gate_of(call).shape[1]};
     Params params = scalars(config, extents, output_of(call).strides[0], activation);
-    params.weights = {address_of(call.packed)};
-    params.c = {address_of(output_of(call).data)};
+    params.weights = {device_address(call.packed)};
+    params.c = {device_address(output_of(call).data)};
     params.profile = {profile_address(call)};
-    params.token_scale = {address_of(tokens.global_scale)};
-    params.gate_scale = {address_of(gate_of(call).global_scale)};
-    params.up_scale = {address_of(up_of(call).global_scale)};
+    params.token_scale = {device_address(tokens.global_scale)};
+    params.gate_scale = {device_address(gate_of(call).global_scale)};
+    params.up_scale = {device_address(up_of(call).global_scale)};
     if (folds(config)) {
       params.row_factors = {address_in(call.packed, factors_offset(extents.n, extents.k))};
       params.token_factors = {address_in(call.workspace, factors_at)};
@@ -177,7 +177,7 @@ struct Product {
     out.grid.x = blocks(config, params);
     const std::int64_t row_bytes =
         prepared ? prepared_tokens(config.numerics, extents.m, extents.k).row_bytes : tokens.strides[0] * 2;
-    const std::uint64_t address = address_of(prepared ? call.workspace : tokens.data);
+    const std::uint64_t address = device_address(prepared ? call.workspace : tokens.data);
     out.add_map(offsetof(Params, tokens), tokens_map(config, extents, address, row_bytes));
     if (params.ragged_slot != no_ragged_slot) {
       out.add_map(offsetof(Params, ragged_tokens), ragged_tokens_map(config, extents, address, row_bytes));
@@ -208,7 +208,7 @@ struct Product {
   }
 };
 
-KernelLaunch multiplying(const DualGemmProblem& problem, const Product& product) {
+KernelLaunch multiplying(const ProductProblem& problem, const Product& product) {
   const Config& config = product.config;
   KernelLaunch launch;
   launch.title = "multiply";
@@ -243,7 +243,7 @@ PlannedCall packing_call(Numerics numerics, std::int64_t n, std::int64_t k) {
   return call;
 }
 
-PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
+PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
   PlannedCall call;
   call.strategy = "packed";
   call.work = work(problem, config);
@@ -253,12 +253,12 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   call.packing = std::make_shared<const PlannedCall>(packing_call(config.numerics, problem.n, problem.k));
   call.data_alignment = tma_alignment_bytes;
   const Preparation kind = preparation_of(config, problem.a, problem.k);
-  Product product{config, problem.activation, kind != Preparation::none, 0};
+  Product product{config, *problem.activation, kind != Preparation::none, 0};
   if (product.prepared) {
-    const PreparedTokens tokens = prepared_tokens(config.numerics, problem.m, problem.k);
-    add_piece(call, "prepared tokens", static_cast<std::size_t>(problem.m * tokens.row_bytes));
+    const PreparedTokens tokens = prepared_tokens(config.numerics, problem.rows, problem.k);
+    add_piece(call, "prepared tokens", static_cast<std::size_t>(problem.rows * tokens.row_bytes));
     if (folds(config)) {
-      add_piece(call, "token factors", static_cast<std::size_t>(problem.m) * sizeof(float));
+      add_piece(call, "token factors", static_cast<std::size_t>(problem.rows) * sizeof(float));
       product.factors_at = call.workspace[token_factors_piece].offset;
     }
     call.steps.emplace_back(preparing(problem, config, product.factors_at));

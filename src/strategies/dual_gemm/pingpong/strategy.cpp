@@ -4,7 +4,7 @@
 
 namespace thresher::strategies::dual_gemm {
 
-const Strategy<DualGemmProblem>& pingpong_strategy() {
+const Strategy<ProductProblem>& pingpong_strategy() {
   static const fused::FusedStrategy strategy(
       fused::Order::pingpong,
       "as interleaved; two warpgroups alternate, one multiplies while the other finishes its tile");

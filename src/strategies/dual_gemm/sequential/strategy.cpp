@@ -4,7 +4,7 @@
 
 namespace thresher::strategies::dual_gemm {
 
-const Strategy<DualGemmProblem>& sequential_strategy() {
+const Strategy<ProductProblem>& sequential_strategy() {
   static const fused::FusedStrategy strategy(fused::Order::sequential,
                                              "the whole gate product, then the whole up product, one fused epilogue");
   return strategy;

@@ -7,7 +7,7 @@
 #include "strategies/dual_gemm/tcgen05/host/work.hpp"
 #include "strategies/dual_gemm/tcgen05/launches.hpp"
 #include "strategies/dual_gemm/tcgen05/program.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 namespace {
@@ -18,7 +18,7 @@ enum WorkspacePieces : std::size_t { token_codes_piece, token_scales_piece };
 /// A change of device/layout.hpp is another name.
 constexpr const char* layout_name = "nvfp4-sm100-1";
 
-u64 address_in(const void* memory, std::size_t offset) { return address_of(memory) + offset; }
+u64 address_in(const void* memory, std::size_t offset) { return device_address(memory) + offset; }
 
 Extents extents_of(const CallTensors& call) {
   const Tensor& gate = gate_of(call);
@@ -65,7 +65,7 @@ KernelLaunch packing_launch() {
     PackParams params{};
     params.gate = packed::matrix_of(gate_of(call));
     params.up = packed::matrix_of(up_of(call));
-    params.codes = {address_of(call.packed)};
+    params.codes = {device_address(call.packed)};
     params.scales = {address_in(call.packed, packed_scales_offset(n, k))};
     params.k_steps = k_steps(k);
     out.set(params);
@@ -94,7 +94,7 @@ KernelLaunch preparing(const Config& config, std::size_t scales_at) {
   launch.accesses.push_back({Access::Memory::workspace, token_scales_piece, Access::Use::writes});
   launch.bind = [config, scales_at](const CallTensors& call, LaunchArguments& out) {
     PrepareTokensParams params = prepare_params(config, tokens_of(call));
-    params.codes = {address_of(call.workspace)};
+    params.codes = {device_address(call.workspace)};
     params.scales = {address_in(call.workspace, scales_at)};
     out.set(params);
     out.grid.x = reads_in_place(config, tokens_of(call)) ? 0 : prepare_blocks(params);
@@ -135,14 +135,14 @@ struct Product {
     const TokenOperand operand =
         reads_in_place(config, tokens)
             ? given_tokens(tokens)
-            : prepared_tokens(config, extents, address_of(call.workspace), address_in(call.workspace, scales_at));
+            : prepared_tokens(config, extents, device_address(call.workspace), address_in(call.workspace, scales_at));
     Params params = scalars(config, extents, output_of(call).strides[0], activation);
     params.scale_bytes = {operand.scales};
-    params.c = {address_of(output_of(call).data)};
+    params.c = {device_address(output_of(call).data)};
     params.profile = {profile_address(call)};
-    params.token_scale = {address_of(tokens.global_scale)};
-    params.gate_scale = {address_of(gate_of(call).global_scale)};
-    params.up_scale = {address_of(up_of(call).global_scale)};
+    params.token_scale = {device_address(tokens.global_scale)};
+    params.gate_scale = {device_address(gate_of(call).global_scale)};
+    params.up_scale = {device_address(up_of(call).global_scale)};
     out.set(params);
     out.grid.x = blocks(config, params);
     out.add_map(offsetof(Params, tokens), tokens_map(config, extents, operand));
@@ -151,7 +151,7 @@ struct Product {
 
   static void bind_weights(const CallTensors& call, LaunchArguments& out) {
     const Extents extents = extents_of(call);
-    out.add_map(offsetof(Params, weights), weights_map(extents, address_of(call.packed)));
+    out.add_map(offsetof(Params, weights), weights_map(extents, device_address(call.packed)));
     out.add_map(offsetof(Params, weight_scales),
                 weight_scales_map(extents, address_in(call.packed, packed_scales_offset(extents.n, extents.k))));
   }
@@ -198,8 +198,8 @@ KernelLaunch multiplying(const Product& product) {
 
 }  // namespace
 
-PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
-  const u32 m = narrow(problem.m);
+PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
+  const u32 m = narrow(problem.rows);
   const u32 n = narrow(problem.n);
   const u32 k = narrow(problem.k);
   PlannedCall call;
@@ -215,7 +215,7 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   const std::size_t scales_at = call.workspace[token_scales_piece].offset;
   call.steps.emplace_back(preparing(config, scales_at));
   call.preparation_steps = 1;
-  call.steps.emplace_back(multiplying({config, problem.activation, scales_at}));
+  call.steps.emplace_back(multiplying({config, *problem.activation, scales_at}));
   return call;
 }
 

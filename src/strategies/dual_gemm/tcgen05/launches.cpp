@@ -2,7 +2,7 @@
 
 #include "core/integers.hpp"
 #include "strategies/dual_gemm/packed/launches.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 namespace {
@@ -34,18 +34,18 @@ machine::TensorMapDescription scales_map(u64 address, u64 along_k, u64 groups, u
 
 bool reads_in_place(const Config& config, const Tensor& tokens) {
   const bool is_addressable = (static_cast<u64>(tokens.strides[0]) / 2) % tma_alignment_bytes == 0 &&
-                              address_of(tokens.data) % tma_alignment_bytes == 0 &&
-                              address_of(tokens.scales.data) % tma_alignment_bytes == 0;
+                              device_address(tokens.data) % tma_alignment_bytes == 0 &&
+                              device_address(tokens.scales.data) % tma_alignment_bytes == 0;
   return config.unsigned_scales && tokens.scales.layout == ScaleLayout::blocked && is_addressable &&
          blocked_scales_fit(narrow(tokens.shape[0]), narrow(tokens.shape[1]), narrow(config.block_tokens));
 }
 
 TokenOperand given_tokens(const Tensor& tokens) {
   TokenOperand operand;
-  operand.codes = address_of(tokens.data);
+  operand.codes = device_address(tokens.data);
   operand.row_bytes = static_cast<u64>(tokens.strides[0]) / 2;
   operand.used_bytes = static_cast<u64>(tokens.shape[1]) / 2;
-  operand.scales = address_of(tokens.scales.data);
+  operand.scales = device_address(tokens.scales.data);
   operand.scale_groups = scale_groups(narrow(tokens.shape[0]));
   return operand;
 }

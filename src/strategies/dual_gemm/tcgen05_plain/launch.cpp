@@ -7,7 +7,7 @@
 #include "strategies/dual_gemm/tcgen05_plain/host/work.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/params.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/program.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05_plain {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 /// Rows of an operand in boxes of `rows` × slot_k(config).
 machine::TensorMapDescription map_of(const Config& config, const Tensor& operand, u32 rows) {
   machine::TensorMapDescription map;
-  map.address = address_of(operand.data);
+  map.address = device_address(operand.data);
   map.element = element_type(config.operand);
   map.swizzle = machine::Swizzle::b128;
   map.rank = 2;
@@ -29,7 +29,7 @@ machine::TensorMapDescription map_of(const Config& config, const Tensor& operand
 
 /// Where the scales of a matrix lie; null where there are none, or the one is 1.
 machine::Global<float> scales_of(Scaling scaling, const Tensor& matrix) {
-  return {scaling == Scaling::row ? address_of(matrix.scales.data) : address_of(matrix.global_scale)};
+  return {scaling == Scaling::row ? device_address(matrix.scales.data) : device_address(matrix.global_scale)};
 }
 
 bool allows_wide_stores(const Tensor& c) { return c.shape[1] % 8 == 0 && c.strides[0] % 8 == 0; }
@@ -42,7 +42,7 @@ void bind(const Config& config, const Activation& activation, const CallTensors&
   params.token_scales = scales_of(config.token_scaling, tokens);
   params.gate_scales = scales_of(config.weight_scaling, weights);
   params.up_scales = scales_of(config.weight_scaling, up_of(call));
-  params.c = {address_of(c.data)};
+  params.c = {device_address(c.data)};
   params.profile = {profile_address(call)};
   params.c_row_stride = static_cast<machine::u64>(c.strides[0]);
   params.m = narrow(tokens.shape[0]);
@@ -123,7 +123,7 @@ KernelLaunch multiplying(const Config& config, const Activation& activation) {
 
 }  // namespace
 
-PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
+PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
   PlannedCall call;
   call.strategy = "tcgen05_plain";
   call.work = work(problem, config);
@@ -131,7 +131,7 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   call.data_alignment = tma_alignment_bytes;
   call.alignments = {
       {tokens_index, tma_alignment_bytes}, {gate_index, tma_alignment_bytes}, {up_index, tma_alignment_bytes}};
-  call.steps.emplace_back(multiplying(config, problem.activation));
+  call.steps.emplace_back(multiplying(config, *problem.activation));
   return call;
 }
 

@@ -20,10 +20,10 @@ struct Plain {
   static constexpr std::string_view summary =
       "16-bit or FP8 tokens and weights where they lie on Blackwell's tensor cores, sums in tensor memory";
   /// The library's products of 16 bits are known to be right on such cards; this has run on none.
-  static Role role(const DualGemmProblem& problem) { return is_16_bit(problem.a) ? Role::by_name : Role::competes; }
+  static Role role(const ProductProblem& problem) { return is_16_bit(problem.a) ? Role::by_name : Role::competes; }
 
   static const KnobTable<Config>& knob_table() { return tcgen05_plain::knob_table(); }
-  static std::optional<std::string> unsupported_reason(const DualGemmProblem& problem, const DeviceSpec& device) {
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
     const bool fits =
         (is_16_bit(problem.a) && problem.a == problem.b) || (is_plain_fp8(problem.a) && is_plain_fp8(problem.b));
     if (!fits || device.matrix_unit != MatrixUnit::tcgen05) {
@@ -34,31 +34,29 @@ struct Plain {
     }
     return std::nullopt;
   }
-  static Number operand(const Config&, const DualGemmProblem& problem) { return number_of(problem.a); }
+  static Number operand(const Config&, const ProductProblem& problem) { return number_of(problem.a); }
   static OperandFormats formats(const Config& config) {
     return {format_of(config.operand, config.token_scaling), format_of(config.operand, config.weight_scaling)};
   }
-  static std::vector<Config> candidates(const DualGemmProblem& problem, const Knobs&) {
-    return tcgen05_plain::candidates(problem.m);
+  static std::vector<Config> candidates(const ProductProblem& problem, const Knobs&) {
+    return tcgen05_plain::candidates(problem.rows);
   }
   static std::optional<Config> completed(const Config& config, const Knobs& knobs) {
     return with_stages(config, knobs);
   }
-  static std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Config& config,
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     return tensor_infeasible_reasons(shape_of(config), problem.k, slot_k(config), device);
   }
-  static WorkModel work(const DualGemmProblem& problem, const Config& config) {
+  static WorkModel work(const ProductProblem& problem, const Config& config) {
     return tcgen05_plain::work(problem, config);
   }
-  static PlannedCall plan(const DualGemmProblem& problem, const Config& config) {
-    return planned_call(problem, config);
-  }
+  static PlannedCall plan(const ProductProblem& problem, const Config& config) { return planned_call(problem, config); }
   static pipeline::Shape profile_shape(const Config& config) { return pipeline::profile_shape(shape_of(config)); }
 
   /// The ring's slots and one more for each part of a split: few enough to be quick. A persistent block has more than
   /// one tile.
-  static DualGemmProblem multi_tile_sample(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
+  static ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
     const std::int64_t outputs = tile_outputs(config);
     return with_extents(
         problem, config.block_tokens + 1, config.persistent ? 2 * outputs + 5 : outputs + 5,
@@ -78,7 +76,7 @@ struct Plain {
 }  // namespace
 }  // namespace tcgen05_plain
 
-const Strategy<DualGemmProblem>& tcgen05_plain_strategy() {
+const Strategy<ProductProblem>& tcgen05_plain_strategy() {
   static const KernelStrategy<tcgen05_plain::Plain> strategy;
   return strategy;
 }

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
 #include "strategies/dual_gemm/two_pass/host/work.hpp"
 #include "strategies/dual_gemm/two_pass/params.hpp"
 #include "strategies/dual_gemm/two_pass/program.hpp"
+#include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::dual_gemm::two_pass {
 namespace {
@@ -38,7 +38,7 @@ std::string widening_kernel(Format from, Format to) {
 bool product_can_read(const Tensor& matrix, Format product) {
   const std::int64_t row_bytes = matrix.strides[0] * bits(matrix.format) / 8;
   return matrix.format == product && (matrix.shape[0] <= 1 || row_bytes % std::int64_t{product_alignment_bytes} == 0) &&
-         address_of(matrix.data) % product_alignment_bytes == 0;
+         device_address(matrix.data) % product_alignment_bytes == 0;
 }
 
 KernelLaunch launch_of(std::string title, const std::string& expression) {
@@ -74,13 +74,13 @@ struct Operand {
     const Tensor& matrix = call.tensors[tensor];
     const bool is_nvfp4 = matrix.format == Format::nvfp4;
     WidenParameters params{};
-    params.values = address_of(matrix.data);
+    params.values = device_address(matrix.data);
     params.row_bytes = matrix.strides[0] * bits(matrix.format) / 8;
-    params.out = address_of(call.workspace) + offset;
+    params.out = device_address(call.workspace) + offset;
     params.rows = static_cast<std::uint32_t>(matrix.shape[0]);
     params.threads_per_row = static_cast<std::uint32_t>(matrix.shape[1] / elements_per_thread(matrix.format));
     if (is_nvfp4) {
-      params.scales = address_of(matrix.scales.data);
+      params.scales = device_address(matrix.scales.data);
       params.scales_per_row = params.threads_per_row;
       params.scales_blocked = matrix.scales.layout == ScaleLayout::blocked ? 1 : 0;
     }
@@ -105,12 +105,12 @@ KernelLaunch widening(std::string title, const Operand& operand) {
   return launch;
 }
 
-LibraryProduct product_of(std::string title, const DualGemmProblem& problem, const Operand& tokens,
+LibraryProduct product_of(std::string title, const ProductProblem& problem, const Operand& tokens,
                           const Operand& weights, std::size_t result_offset, std::size_t scratch_piece) {
   LibraryProduct product;
   product.title = std::move(title);
   product.input = tokens.product;
-  product.m = problem.m;
+  product.m = problem.rows;
   product.n = problem.n;
   product.k = problem.k;
   product.d_row_stride = intermediate_stride(problem.n);
@@ -126,23 +126,23 @@ LibraryProduct product_of(std::string title, const DualGemmProblem& problem, con
   return product;
 }
 
-KernelLaunch activation_launch(const DualGemmProblem& problem, const PlannedCall& call, std::size_t gate_piece,
+KernelLaunch activation_launch(const ProductProblem& problem, const PlannedCall& call, std::size_t gate_piece,
                                std::size_t up_piece) {
-  KernelLaunch launch = launch_of("activate", activate_kernel(problem.activation.kind, problem.out));
+  KernelLaunch launch = launch_of("activate", activate_kernel(problem.activation->kind, problem.out));
   launch.accesses = {{Access::Memory::workspace, gate_piece, Access::Use::depends_on_previous},
                      {Access::Memory::workspace, up_piece, Access::Use::depends_on_previous},
                      {Access::Memory::global_scale, tokens_index, Access::Use::reads},
                      {Access::Memory::global_scale, gate_index, Access::Use::reads},
                      {Access::Memory::global_scale, up_index, Access::Use::reads},
                      {Access::Memory::tensor, output_index, Access::Use::writes}};
-  launch.bind = [activation = problem.activation, gate_at = call.workspace[gate_piece].offset,
+  launch.bind = [activation = problem.activation.value(), gate_at = call.workspace[gate_piece].offset,
                  up_at = call.workspace[up_piece].offset](const CallTensors& tensors, LaunchArguments& out) {
     const Tensor& c = output_of(tensors);
     ActivateParameters params{};
-    params.gate = address_of(tensors.workspace) + gate_at;
-    params.up = address_of(tensors.workspace) + up_at;
+    params.gate = device_address(tensors.workspace) + gate_at;
+    params.up = device_address(tensors.workspace) + up_at;
     params.intermediate_stride = intermediate_stride(c.shape[1]);
-    params.out = address_of(c.data);
+    params.out = device_address(c.data);
     params.out_stride = c.strides[0];
     params.rows = static_cast<std::uint32_t>(c.shape[0]);
     params.columns = static_cast<std::uint32_t>(c.shape[1]);
@@ -150,9 +150,9 @@ KernelLaunch activation_launch(const DualGemmProblem& problem, const PlannedCall
     params.alpha = activation.alpha;
     params.limit = activation.limit;
     params.up_offset = activation.up_offset;
-    params.a_scale = address_of(tokens_of(tensors).global_scale);
-    params.gate_scale = address_of(gate_of(tensors).global_scale);
-    params.up_scale = address_of(up_of(tensors).global_scale);
+    params.a_scale = device_address(tokens_of(tensors).global_scale);
+    params.gate_scale = device_address(gate_of(tensors).global_scale);
+    params.up_scale = device_address(up_of(tensors).global_scale);
     out.set(params);
     out.grid.x = static_cast<std::uint32_t>(activation_blocks(c.shape[0], c.shape[1]));
     return true;
@@ -172,21 +172,21 @@ Format product_format(Format a, Format b) {
   return b == Format::nvfp4 ? a : Format::fp32;
 }
 
-std::int64_t max_blocks(const DualGemmProblem& problem) {
-  return std::max({widening_blocks(problem.a, problem.m, problem.k), widening_blocks(problem.b, problem.n, problem.k),
-                   activation_blocks(problem.m, problem.n)});
+std::int64_t max_blocks(const ProductProblem& problem) {
+  return std::max({widening_blocks(problem.a, problem.rows, problem.k),
+                   widening_blocks(problem.b, problem.n, problem.k), activation_blocks(problem.rows, problem.n)});
 }
 
-PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
+PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
   PlannedCall call;
   const Format product = product_format(problem.a, problem.b);
   const auto bytes = [&](std::int64_t elements, std::int64_t element_bytes) {
     return static_cast<std::size_t>(elements * element_bytes);
   };
-  const std::size_t wide_a = add_piece(call, "wide tokens", bytes(problem.m * problem.k, bits(product) / 8));
+  const std::size_t wide_a = add_piece(call, "wide tokens", bytes(problem.rows * problem.k, bits(product) / 8));
   const std::size_t wide_b =
       add_piece(call, "wide weights", config.widens_weights ? bytes(problem.n * problem.k, bits(product) / 8) : 0);
-  const std::int64_t intermediate = problem.m * intermediate_stride(problem.n);
+  const std::int64_t intermediate = problem.rows * intermediate_stride(problem.n);
   const std::size_t gate = add_piece(call, "gate", bytes(intermediate, 4));
   const std::size_t up = add_piece(call, "up", bytes(intermediate, 4));
   const std::size_t scratch = add_piece(call, "the library's scratch", 0);

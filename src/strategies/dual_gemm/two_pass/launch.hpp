@@ -1,8 +1,8 @@
 #pragma once
 /// What `two_pass` launches.
 #include "strategies/dual_gemm/two_pass/config.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/planned_call.hpp"
-#include "thresher/dual_gemm.hpp"
 
 namespace thresher::strategies::dual_gemm::two_pass {
 
@@ -11,8 +11,8 @@ namespace thresher::strategies::dual_gemm::two_pass {
 [[nodiscard]] Format product_format(Format a, Format b);
 
 /// The blocks of its largest conversion or of the activation.
-[[nodiscard]] std::int64_t max_blocks(const DualGemmProblem& problem);
+[[nodiscard]] std::int64_t max_blocks(const ProductProblem& problem);
 
-[[nodiscard]] PlannedCall planned_call(const DualGemmProblem& problem, const Config& config);
+[[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const Config& config);
 
 }  // namespace thresher::strategies::dual_gemm::two_pass

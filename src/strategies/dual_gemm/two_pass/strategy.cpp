@@ -19,17 +19,17 @@ const KnobTable<Config>& knob_table() {
   return table;
 }
 
-class TwoPassStrategy final : public Strategy<DualGemmProblem> {
+class TwoPassStrategy final : public Strategy<ProductProblem> {
  public:
   [[nodiscard]] std::string_view name() const override { return "two_pass"; }
   [[nodiscard]] std::string_view summary() const override {
     return "two products of the vendor's library into float32, then the activation";
   }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::fallback; }
+  [[nodiscard]] Role role(const ProductProblem&) const override { return Role::fallback; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const DualGemmProblem& problem,
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem& problem,
                                                               const DeviceSpec&) const override {
     if (bits(problem.a) == 8 || bits(problem.b) == 8) {
       return fmt::format("strategy two_pass takes fp16, bf16 and nvfp4, not {} with {}", thresher::name(problem.a),
@@ -38,7 +38,7 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
     return cannot_quantize_output(name(), problem.out);
   }
 
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Knobs& knobs,
                                                             const DeviceSpec& device) const override {
     const Config config = knob_table().with(own(problem), knobs, name());
     if (auto sentence = unsupported_reason(problem, device)) {
@@ -57,7 +57,7 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
   }
 
   /// Weights as they lie first: those that the library cannot read take the second.
-  [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
     std::vector<Knobs> found;
     for (const bool widens : {false, true}) {
@@ -69,7 +69,7 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
     return found;
   }
 
-  [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
+  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
     refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
     const Config config = knob_table().with(own(problem), knobs, name());
@@ -79,24 +79,24 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
     return call;
   }
 
-  [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs&, const DeviceSpec&) const override {
+  [[nodiscard]] WorkModel work(const ProductProblem& problem, const Knobs&, const DeviceSpec&) const override {
     return two_pass::work(problem);
   }
 
   /// One program holds every kernel of it.
-  [[nodiscard]] std::vector<Sample<DualGemmProblem>> built_in() const override {
-    return {{{.m = 8, .n = 8, .k = 16, .a = Format::nvfp4, .b = Format::nvfp4}, {}}};
+  [[nodiscard]] std::vector<Sample<ProductProblem>> built_in() const override {
+    return {{DualGemmProblem{.m = 8, .n = 8, .k = 16, .a = Format::nvfp4, .b = Format::nvfp4}, {}}};
   }
 
  private:
-  static bool must_widen(const DualGemmProblem& problem) { return problem.b != product_format(problem.a, problem.b); }
-  static Config own(const DualGemmProblem& problem) { return {.widens_weights = must_widen(problem)}; }
+  static bool must_widen(const ProductProblem& problem) { return problem.b != product_format(problem.a, problem.b); }
+  static Config own(const ProductProblem& problem) { return {.widens_weights = must_widen(problem)}; }
 };
 
 }  // namespace
 }  // namespace two_pass
 
-const Strategy<DualGemmProblem>& two_pass_strategy() {
+const Strategy<ProductProblem>& two_pass_strategy() {
   static const two_pass::TwoPassStrategy strategy;
   return strategy;
 }

@@ -12,7 +12,7 @@ constexpr int other_registers = 40;
 
 }  // namespace
 
-std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                             const DeviceSpec& device) {
   InfeasibleReasons found;
   check_groups(problem, tile_widths_of(config), tile_outputs(config), found);

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "core/device_spec.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/grouped_gemm/columns/config.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm::columns {
 
 /// One sentence with the number and the limit for each thing that stands in the way; empty when nothing does.
-[[nodiscard]] std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+[[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                           const DeviceSpec& device);
 
 }  // namespace thresher::strategies::grouped_gemm::columns

@@ -19,15 +19,15 @@ struct Columns : HopperKernels<Columns> {
       "16-bit or FP8 weights as rows of the matrix unit, tokens as its columns, as many as a group has left";
 
   static const KnobTable<Config>& knob_table() { return columns::knob_table(); }
-  static Config numbers(const GroupedProblem& problem, const Knobs& knobs) {
+  static Config numbers(const ProductProblem& problem, const Knobs& knobs) {
     return {.numerics = asked_numerics(knobs), .operand = operand(Config{}, problem)};
   }
   /// Sums of the usual tile do not fit twice.
-  static Config usual(const GroupedProblem& problem, const Knobs& knobs) {
+  static Config usual(const ProductProblem& problem, const Knobs& knobs) {
     const Config config = numbers(problem, knobs);
     return promotes(config) ? columns::with_tile(config, columns::promoted_tile_shapes.front()) : Config{};
   }
-  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs& knobs) {
+  static std::vector<Config> candidates(const ProductProblem& problem, const Knobs& knobs) {
     const Config config = numbers(problem, knobs);
     const std::vector<columns::TileShape> shapes = columns::tile_shapes_for(config, problem.rows);
     std::vector<Config> found;
@@ -35,12 +35,12 @@ struct Columns : HopperKernels<Columns> {
                    [&](const columns::TileShape& shape) { return columns::with_tile(config, shape); });
     return found;
   }
-  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     return columns::infeasible_reasons(problem, config, device);
   }
-  static WorkModel work(const GroupedProblem& problem, const Config& config) { return columns::work(problem, config); }
-  static PlainKernel kernel(const GroupedProblem& problem, const Config& config) {
+  static WorkModel work(const ProductProblem& problem, const Config& config) { return columns::work(problem, config); }
+  static PlainKernel kernel(const ProductProblem& problem, const Config& config) {
     return {.strategy = name,
             .knobs = knob_table().knobs(config),
             .work = work(problem, config),
@@ -65,7 +65,7 @@ struct Columns : HopperKernels<Columns> {
 
 }  // namespace
 
-const Strategy<GroupedProblem>& columns_strategy() {
+const Strategy<ProductProblem>& columns_strategy() {
   static const KernelStrategy<Columns> strategy;
   return strategy;
 }

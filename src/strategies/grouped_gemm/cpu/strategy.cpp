@@ -1,7 +1,7 @@
 #include "strategies/grouped_gemm/cpu/strategy.hpp"
 
 #include "cpu/grouped_gemm.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
@@ -12,31 +12,31 @@ struct Config {
 
 constexpr int max_threads = 1024;
 
-class ByExpert final : public Strategy<GroupedProblem> {
+class ByExpert final : public Strategy<ProductProblem> {
  public:
   [[nodiscard]] std::string_view name() const override { return "by_expert"; }
   [[nodiscard]] std::string_view summary() const override {
     return "an expert a thread, block by block of its weights, gate and up multiplied while they lie in cache";
   }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role(const GroupedProblem&) const override { return Role::competes; }
+  [[nodiscard]] Role role(const ProductProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
 
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const GroupedProblem&, const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem&, const DeviceSpec&) const override {
     return std::nullopt;
   }
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const GroupedProblem&, const Knobs& knobs,
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem&, const Knobs& knobs,
                                                             const DeviceSpec&) const override {
     (void)table_.with({}, knobs, name());
     return {};
   }
-  [[nodiscard]] std::vector<Knobs> candidates(const GroupedProblem&, const Knobs& knobs,
+  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem&, const Knobs& knobs,
                                               const DeviceSpec&) const override {
     return {table_.knobs(table_.with({}, knobs, name()))};
   }
-  [[nodiscard]] PlannedCall plan(const GroupedProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
+  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
     const Config config = table_.with({}, knobs, name());
-    const auto kernel = std::make_shared<const cpu::GroupedGemmKernel>(problem, config.threads);
+    const auto kernel = std::make_shared<const cpu::GroupedGemmKernel>(problem.grouped(), config.threads);
     PlannedCall call;
     call.strategy = name();
     call.knobs = table_.knobs(config);
@@ -62,7 +62,7 @@ class ByExpert final : public Strategy<GroupedProblem> {
 
 }  // namespace
 
-const Strategy<GroupedProblem>& cpu_by_expert_strategy() {
+const Strategy<ProductProblem>& cpu_by_expert_strategy() {
   static const ByExpert strategy;
   return strategy;
 }

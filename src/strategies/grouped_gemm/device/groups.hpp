@@ -10,7 +10,7 @@ inline constexpr machine::u32 rows_skipped = 8;  ///< a flag beside pipeline::Gr
 /// Part of the kernel's parameter.
 struct GroupParams {
   pipeline::Groups groups;
-  machine::Global<machine::u32> status;  ///< strategies/grouped_gemm/tensors.hpp; null where there are no bounds
+  machine::Global<machine::u32> status;  ///< strategies/gemm/tensors.hpp; null where there are no bounds
 };
 
 /// By one thread of each block that has something to say: of every one, or of the first alone.

@@ -4,7 +4,7 @@
 
 #include "core/integers.hpp"
 #include "strategies/dual_gemm/formats.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
@@ -19,7 +19,7 @@ Biases biases_of(const Tensor& view) {
   if (view.rank == 0) {
     return {};
   }
-  return {{address_of(view.data)}, view.strides[0], view.strides[1], dual_gemm::number_of(view.format)};
+  return {{device_address(view.data)}, view.strides[0], view.strides[1], dual_gemm::number_of(view.format)};
 }
 
 /// Of what is found, slots of a matrix of scales each; of what is given, slots of one.
@@ -27,7 +27,7 @@ OutputScaleParams output_scales(const Tensor& c) {
   OutputScaleParams params{};
   const bool has_slots = c.rank == 3;
   if (!format_traits(c.format).has_scales()) {
-    params.scales = {address_of(c.global_scale)};
+    params.scales = {device_address(c.global_scale)};
     params.slot_stride = has_slots ? 1 : 0;
     return params;
   }
@@ -35,7 +35,7 @@ OutputScaleParams output_scales(const Tensor& c) {
   const std::int64_t blocks = ceil_div(c.shape[c.rank - 1], c.scales.block.columns);
   const bool is_column_major = c.scales.layout == ScaleLayout::column_major;
   const std::int64_t padded = is_column_major ? round_up(rows, std::int64_t{4}) : rows;
-  params.scales = {address_of(c.scales.data)};
+  params.scales = {device_address(c.scales.data)};
   params.slot_stride = has_slots ? static_cast<std::uint64_t>(blocks * padded) : 0;
   params.row_stride = static_cast<std::uint64_t>(is_column_major ? 1 : blocks);
   params.block_stride = static_cast<std::uint64_t>(is_column_major ? padded : 1);
@@ -56,19 +56,15 @@ bool allows_wide_stores(const Tensor& c) {
 }  // namespace
 
 CallExtents extents_of(const CallTensors& call) {
-  const Tensor& weights = call.tensors[gate_index];
-  const Tensor& c = call.tensors[output_index];
+  const WeightExtents weights = weight_extents(gate_of(call));
+  const Tensor& c = output_of(call);
   const bool has_slots = c.rank == 3;
-  return {weights.shape[0], c.shape[has_slots ? 1 : 0], weights.shape[1], weights.shape[2], has_slots};
+  return {weights.experts, c.shape[has_slots ? 1 : 0], weights.n, weights.k, has_slots};
 }
 
-std::size_t add_status(const GroupedProblem& problem, std::int64_t blocks, PlannedCall& call) {
-  const bool by_every_block = problem.layout == RowLayout::gathered;
+std::size_t add_status(const ProductProblem& problem, std::int64_t blocks, PlannedCall& call) {
+  const bool by_every_block = problem.layout == ProductRows::gathered;
   return add_piece(call, "status", status_bytes(static_cast<std::size_t>(by_every_block ? blocks : 1)));
-}
-
-std::uint64_t profile_address(const CallTensors& call) {
-  return call.tensors.size() > profile_index ? address_of(call.tensors[profile_index].data) : 0;
 }
 
 std::int64_t max_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs) {
@@ -82,34 +78,34 @@ std::int64_t max_tiles(const CallExtents& extents, std::int64_t tile_rows, std::
 GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs) {
   const CallExtents extents = extents_of(call);
   GroupParams params{};
-  const Tensor& bounds = call.tensors[groups_index];
-  params.groups.bounds = {address_of(bounds.data)};
+  const Tensor& bounds = tensor_at(call, groups_index);
+  params.groups.bounds = {device_address(bounds.data)};
   params.groups.count = static_cast<std::uint32_t>(extents.experts);
   params.groups.rows = static_cast<std::uint32_t>(extents.rows);
   params.groups.slots = extents.has_slots ? 1 : 0;
   params.groups.column_tiles = static_cast<std::uint32_t>(ceil_div(extents.n, tile_outputs));
   if (bounds.rank > 0) {
-    params.status = {address_of(call.workspace)};
+    params.status = {device_address(call.workspace)};
   }
   return params;
 }
 
-FinishParams finish_params(const GroupedProblem& problem, const CallTensors& call) {
-  const Tensor& c = call.tensors[output_index];
+FinishParams finish_params(const ProductProblem& problem, const CallTensors& call) {
+  const Tensor& c = output_of(call);
   const bool has_slots = c.rank == 3;
   FinishParams params{};
-  params.c = {address_of(c.data)};
+  params.c = {device_address(c.data)};
   params.row_stride = static_cast<std::uint64_t>(c.strides[has_slots ? 1 : 0]);
   params.slot_stride = has_slots ? static_cast<std::uint64_t>(c.strides[0]) : 0;
   params.n = static_cast<std::uint32_t>(c.shape[c.rank - 1]);
   params.wide = allows_wide_stores(c) ? 1 : 0;
-  params.gate_bias = biases_of(call.tensors[gate_bias_index]);
-  params.up_bias = biases_of(call.tensors[up_bias_index]);
-  params.row_weights = {address_of(call.tensors[row_weights_index].data)};
+  params.gate_bias = biases_of(tensor_at(call, gate_bias_index));
+  params.up_bias = biases_of(tensor_at(call, up_bias_index));
+  params.row_weights = {device_address(tensor_at(call, row_weights_index).data)};
   params.row_weights_slot_stride = has_slots ? static_cast<std::uint64_t>(c.shape[1]) : 0;
-  if (problem.layout == RowLayout::gathered) {
-    params.row_ids = {address_of(call.tensors[row_ids_index].data)};
-    params.ids_end = static_cast<std::uint32_t>(call.tensors[tokens_index].shape[0] * problem.row_ids_divisor);
+  if (problem.layout == ProductRows::gathered) {
+    params.row_ids = {device_address(tensor_at(call, row_ids_index).data)};
+    params.ids_end = static_cast<std::uint32_t>(tokens_of(call).shape[0] * problem.row_ids_divisor);
   }
   if (problem.activation) {
     params.alpha = problem.activation->alpha;
@@ -140,12 +136,12 @@ machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t 
 }
 
 TokenRows token_rows(const CallTensors& call, machine::ElementType element) {
-  const Tensor& a = call.tensors[tokens_index];
+  const Tensor& a = tokens_of(call);
   const bool has_slots = a.rank == 3;
   const std::int64_t bytes = machine::element_bytes(element);
   const std::int64_t row_bytes = a.strides[has_slots ? 1 : 0] * bytes;
   return {.element = element,
-          .address = address_of(a.data),
+          .address = device_address(a.data),
           .k = a.shape[a.rank - 1],
           .rows = a.shape[has_slots ? 1 : 0],
           .slots = has_slots ? a.shape[0] : 1,
@@ -153,11 +149,13 @@ TokenRows token_rows(const CallTensors& call, machine::ElementType element) {
           .slot_bytes = has_slots ? a.strides[0] * bytes : row_bytes};
 }
 
-void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& accesses) {
+void add_common_accesses(const ProductProblem& problem, std::vector<Access>& accesses) {
   const auto read = [&](std::size_t tensor, Access::Use use) {
     accesses.push_back({Access::Memory::tensor, tensor, use});
   };
-  read(groups_index, Access::Use::depends_on_previous);
+  if (!problem.is_dense()) {
+    read(groups_index, Access::Use::depends_on_previous);
+  }
   if (problem.bias) {
     read(gate_bias_index, Access::Use::reads);
     if (problem.activation) {
@@ -167,7 +165,7 @@ void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& acc
   if (problem.row_weights) {
     read(row_weights_index, Access::Use::depends_on_previous);
   }
-  if (problem.layout == RowLayout::gathered) {
+  if (problem.layout == ProductRows::gathered) {
     read(row_ids_index, Access::Use::depends_on_previous);
   }
   accesses.push_back({Access::Memory::tensor, output_index, Access::Use::writes});
@@ -176,7 +174,9 @@ void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& acc
     accesses.push_back({is_given ? Access::Memory::global_scale : Access::Memory::scales, output_index,
                         is_given ? Access::Use::depends_on_previous : Access::Use::writes});
   }
-  accesses.push_back({Access::Memory::workspace, status_piece, Access::Use::writes});
+  if (!problem.is_dense()) {
+    accesses.push_back({Access::Memory::workspace, status_piece, Access::Use::writes});
+  }
 }
 
 }  // namespace thresher::strategies::grouped_gemm

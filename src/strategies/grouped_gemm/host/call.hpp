@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "machine/tensor_map.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/grouped_gemm/device/finish_params.hpp"
 #include "strategies/grouped_gemm/device/groups.hpp"
 #include "strategies/planned_call.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
@@ -22,18 +22,14 @@ struct CallExtents {
 };
 [[nodiscard]] CallExtents extents_of(const CallTensors& call);
 
-inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-/// Where a profiled call leaves its timestamps; 0 in any other call.
-[[nodiscard]] std::uint64_t profile_address(const CallTensors& call);
-
 /// The most tiles that the groups of a call can have, whatever their rows: what the grid is made for.
 [[nodiscard]] std::int64_t max_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs);
 
 /// The first piece of a call's workspace, for a product of at most so many blocks.
-std::size_t add_status(const GroupedProblem& problem, std::int64_t blocks, PlannedCall& call);
+std::size_t add_status(const ProductProblem& problem, std::int64_t blocks, PlannedCall& call);
 
 [[nodiscard]] GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs);
-[[nodiscard]] FinishParams finish_params(const GroupedProblem& problem, const CallTensors& call);
+[[nodiscard]] FinishParams finish_params(const ProductProblem& problem, const CallTensors& call);
 
 /// Rows of `element`s at `address` as the kernels read tokens: [slot, row, k].
 struct TokenRows {
@@ -52,6 +48,6 @@ struct TokenRows {
 [[nodiscard]] TokenRows token_rows(const CallTensors& call, machine::ElementType element);
 
 /// What every product reads and writes beside tokens and weights.
-void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& accesses);
+void add_common_accesses(const ProductProblem& problem, std::vector<Access>& accesses);
 
 }  // namespace thresher::strategies::grouped_gemm

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategies/grouped_gemm/tensors.hpp"
+#include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {

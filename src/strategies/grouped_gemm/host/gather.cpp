@@ -1,13 +1,13 @@
 #include "strategies/grouped_gemm/host/gather.hpp"
 
 #include "core/integers.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/device/gather.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
-std::int64_t element_bytes(const GroupedProblem& problem) { return bits(problem.a) / 8; }
+std::int64_t element_bytes(const ProductProblem& problem) { return bits(problem.a) / 8; }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ DeviceProgram gather_program() {
           .options = {}};
 }
 
-RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
+RowsInWorkspace add_gathering(const ProductProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
                               PlannedCall& call) {
   RowsInWorkspace gathered;
   gathered.row_bytes = from ? from->row_bytes : round_up(problem.k * element_bytes(problem), tma_alignment_bytes);
@@ -43,11 +43,11 @@ RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional
   }
   launch.bind = [gathered, from, divisor = problem.row_ids_divisor, bytes = element_bytes(problem)](
                     const CallTensors& of, LaunchArguments& out) {
-    const Tensor& a = of.tensors[tokens_index];
+    const Tensor& a = tokens_of(of);
     GatherParams params{};
-    params.from = {from ? address_of(of.workspace) + from->offset : address_of(a.data)};
-    params.to = {address_of(of.workspace) + gathered.offset};
-    params.row_ids = {address_of(of.tensors[row_ids_index].data)};
+    params.from = {from ? device_address(of.workspace) + from->offset : device_address(a.data)};
+    params.to = {device_address(of.workspace) + gathered.offset};
+    params.row_ids = {device_address(tensor_at(of, row_ids_index).data)};
     params.from_stride = static_cast<std::uint64_t>(from ? from->row_bytes : a.strides[0] * bytes);
     params.to_stride = static_cast<std::uint64_t>(gathered.row_bytes);
     params.ids_end = static_cast<std::uint32_t>(a.shape[0] * divisor);
@@ -76,7 +76,7 @@ TokenRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machi
                      std::int64_t k) {
   const CallExtents extents = extents_of(call);
   return {.element = element,
-          .address = address_of(call.workspace) + rows.offset,
+          .address = device_address(call.workspace) + rows.offset,
           .k = k,
           .rows = extents.rows,
           .slots = extents.has_slots ? extents.experts : 1,

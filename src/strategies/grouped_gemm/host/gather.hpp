@@ -20,7 +20,7 @@ struct RowsInWorkspace {
 
 /// Adds the piece and, as the call's next step, the launch: rows are taken from A, whose elements have 8 or 16 bits, or
 /// from what a step before made of it.
-RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
+RowsInWorkspace add_gathering(const ProductProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
                               PlannedCall& call);
 
 /// Whether `step` is a launch that add_gathering added.

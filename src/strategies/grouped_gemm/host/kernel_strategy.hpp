@@ -26,11 +26,12 @@
 
 #include "core/integers.hpp"
 #include "strategies/dual_gemm/formats.hpp"
+#include "strategies/gemm/problem.hpp"
+#include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/grouped_gemm/host/requantise.hpp"
 #include "strategies/grouped_gemm/host/samples.hpp"
 #include "strategies/refusal.hpp"
 #include "strategies/strategy.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
@@ -43,17 +44,17 @@ inline dual_gemm::Numerics asked_numerics(const Knobs& knobs) {
 }
 
 template <class Kernels>
-class KernelStrategy final : public Strategy<GroupedProblem> {
+class KernelStrategy final : public Strategy<ProductProblem> {
  public:
   using Config = typename Kernels::Config;
 
   [[nodiscard]] std::string_view name() const override { return Kernels::name; }
   [[nodiscard]] std::string_view summary() const override { return Kernels::summary; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role(const GroupedProblem&) const override { return Role::competes; }
+  [[nodiscard]] Role role(const ProductProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Kernels::knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const GroupedProblem& problem,
+  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem& problem,
                                                               const DeviceSpec& device) const override {
     auto sentence = Kernels::unsupported_reason(problem, device);
     if constexpr (requires { Kernels::quantizes_in_second_pass(problem); }) {
@@ -63,9 +64,9 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
     }
   }
 
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Knobs& knobs,
                                                             const DeviceSpec& device) const override {
-    const GroupedProblem product = product_of(problem);
+    const ProductProblem product = product_of(problem);
     const Config wanted = config(product, knobs);
     if (auto sentence = unsupported_reason(problem, device)) {
       return {*sentence};
@@ -73,9 +74,9 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
     return Kernels::infeasible_reasons(product, wanted, device);
   }
 
-  [[nodiscard]] std::vector<Knobs> candidates(const GroupedProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
-    const GroupedProblem product = product_of(problem);
+    const ProductProblem product = product_of(problem);
     (void)config(product, knobs);
     std::vector<Knobs> found;
     if (unsupported_reason(problem, device)) {
@@ -92,41 +93,44 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
     return found;
   }
 
-  [[nodiscard]] PlannedCall plan(const GroupedProblem& problem, const Knobs& knobs,
+  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
     refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
-    const GroupedProblem product = product_of(problem);
+    const ProductProblem product = product_of(problem);
     PlannedCall call = Kernels::plan(product, config(product, knobs), device);
-    return product == problem ? call : with_output_quantization(std::move(call), problem);
+    if (product != problem) {
+      call = with_output_quantization(std::move(call), problem);
+    }
+    return problem.is_dense() ? without_offsets(std::move(call)) : call;
   }
 
-  [[nodiscard]] WorkModel work(const GroupedProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
-    const GroupedProblem product = product_of(problem);
+  [[nodiscard]] WorkModel work(const ProductProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
+    const ProductProblem product = product_of(problem);
     WorkModel work = Kernels::work(product, config(product, knobs));
     return product == problem ? work : with_output_quantization(std::move(work), problem);
   }
 
-  [[nodiscard]] std::vector<GroupedProblem> edges(const GroupedProblem& problem, const Knobs& knobs,
+  [[nodiscard]] std::vector<ProductProblem> edges(const ProductProblem& problem, const Knobs& knobs,
                                                   const DeviceSpec&) const override {
     const Config of_product = config(product_of(problem), knobs);
-    std::vector<GroupedProblem> found{with_extents(problem, Kernels::multi_tile_sample(of_product)),
+    std::vector<ProductProblem> found{with_extents(problem, Kernels::multi_tile_sample(of_product)),
                                       with_extents(problem, Kernels::least(of_product))};
-    for (GroupedProblem& edge : found) {
+    for (ProductProblem& edge : found) {
       edge.n = round_up(edge.n, std::int64_t{format_traits(edge.out).n_multiple});
     }
     return found;
   }
 
-  [[nodiscard]] std::vector<Sample<GroupedProblem>> built_in() const override {
+  [[nodiscard]] std::vector<Sample<ProductProblem>> built_in() const override {
     return samples_of(Kernels::default_configs());
   }
-  [[nodiscard]] std::vector<Sample<GroupedProblem>> samples() const override {
+  [[nodiscard]] std::vector<Sample<ProductProblem>> samples() const override {
     return samples_of(Kernels::small_configs());
   }
 
  private:
   /// What the kernel computes: the problem, but with outputs in float32 where these are requantised behind it.
-  static GroupedProblem product_of(const GroupedProblem& problem) {
+  static ProductProblem product_of(const ProductProblem& problem) {
     if constexpr (requires { Kernels::quantizes_in_second_pass(problem); }) {
       if (format_traits(problem.out).is_requantised() && Kernels::quantizes_in_second_pass(problem)) {
         return unrounded(problem);
@@ -136,7 +140,7 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   }
 
   /// What a problem decides.
-  static Config for_problem(Config config, const GroupedProblem& problem) {
+  static Config for_problem(Config config, const ProductProblem& problem) {
     if constexpr (requires { config.operand; }) {
       config.operand = Kernels::operand(config, problem);
     }
@@ -153,22 +157,21 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
         problem.activation ? dual_gemm::code_of(problem.activation->kind) : dual_gemm::ActivationCode::silu;
     config.bias = problem.bias;
     config.row_weights = problem.row_weights;
-    config.gathered = problem.layout == RowLayout::gathered;
+    config.gathered = problem.layout == ProductRows::gathered;
     return config;
   }
 
-  static GroupedProblem problem_of(const Config& config) {
+  static ProductProblem problem_of(const Config& config) {
     const OperandFormats formats = Kernels::formats(config);
-    GroupedProblem problem{.a = formats.tokens,
-                           .b = formats.weights,
-                           .out = out_of(config),
-                           .bias = config.bias,
-                           .row_weights = config.row_weights};
+    ProductProblem problem;
+    problem.layout = config.gathered ? ProductRows::gathered : ProductRows::contiguous;
+    problem.a = formats.tokens;
+    problem.b = formats.weights;
+    problem.out = out_of(config);
+    problem.bias = config.bias;
+    problem.row_weights = config.row_weights;
     if (config.matrices == 2) {
       problem.activation = Activation{.kind = dual_gemm::kind_of(config.activation)};
-    }
-    if (config.gathered) {
-      problem.layout = RowLayout::gathered;
     }
     return problem;
   }
@@ -182,19 +185,19 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   }
 
   template <class Configs>
-  static std::vector<Sample<GroupedProblem>> samples_of(const Configs& configs) {
-    std::vector<Sample<GroupedProblem>> found;
+  static std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
+    std::vector<Sample<ProductProblem>> found;
     std::transform(configs.begin(), configs.end(), std::back_inserter(found), [](const Config& config) {
-      return Sample<GroupedProblem>{with_extents(problem_of(config), Kernels::multi_tile_sample(config)),
+      return Sample<ProductProblem>{with_extents(problem_of(config), Kernels::multi_tile_sample(config)),
                                     Kernels::knob_table().knobs(config)};
     });
     return found;
   }
 
-  [[nodiscard]] Config config(const GroupedProblem& problem, const Knobs& knobs) const {
+  [[nodiscard]] Config config(const ProductProblem& problem, const Knobs& knobs) const {
     return for_problem(Kernels::knob_table().with(usual(problem, knobs), knobs, name()), problem);
   }
-  static Config usual(const GroupedProblem& problem, const Knobs& knobs) {
+  static Config usual(const ProductProblem& problem, const Knobs& knobs) {
     if constexpr (requires { Kernels::usual(problem, knobs); }) {
       return Kernels::usual(problem, knobs);
     } else {

@@ -19,12 +19,12 @@ int launch_registers(const BlockNeeds& needs, const DeviceSpec& device) {
 
 }  // namespace
 
-void check_groups(const GroupedProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
+void check_groups(const ProductProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
                   InfeasibleReasons& found) {
   if (problem.experts > pipeline::max_groups) {
     found.say("directory: {} experts are over the limit of {}", problem.experts, pipeline::max_groups);
   }
-  const CallExtents extents{problem.experts, problem.rows, problem.n, problem.k, problem.layout == RowLayout::slots};
+  const CallExtents extents{problem.experts, problem.rows, problem.n, problem.k, problem.layout == ProductRows::masked};
   const std::int64_t tiles = max_tiles(extents, tile_widths.most, tile_outputs);
   if (constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(); tiles > most) {
     found.say("tiles: up to {} of {} rows and {} outputs are over the limit of {}", tiles, tile_widths.most,

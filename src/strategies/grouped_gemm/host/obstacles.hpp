@@ -10,8 +10,8 @@
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "pipeline/tensor_shape.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/grouped_gemm/device/plain_params.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
@@ -28,7 +28,7 @@ class InfeasibleReasons {
 };
 
 /// The directory has room for the experts, tiles can be counted in 32 bits, and there are widths for them.
-void check_groups(const GroupedProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
+void check_groups(const ProductProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
                   InfeasibleReasons& found);
 
 /// What a kernel of wgmma multiplies, and how its slots and sums take it.

@@ -7,9 +7,9 @@
 #include "core/integers.hpp"
 #include "pipeline/grouped/tokens.hpp"
 #include "strategies/dual_gemm/formats.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/device/plain_params.hpp"
 #include "strategies/grouped_gemm/host/gather.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
@@ -19,15 +19,16 @@ using dual_gemm::Scaling;
 machine::TensorMapDescription weights_map(const PlainKernel& kernel, const Tensor& view) {
   const std::int64_t bytes = element_bytes(kernel.operand);
   machine::TensorMapDescription map;
-  map.address = address_of(view.data);
+  map.address = device_address(view.data);
   map.element = dual_gemm::element_type(kernel.operand);
   map.swizzle = kernel.boxes.swizzle;
   map.rank = 3;
-  map.extent[0] = static_cast<std::uint64_t>(view.shape[2]);
-  map.extent[1] = static_cast<std::uint64_t>(view.shape[1]);
-  map.extent[2] = static_cast<std::uint64_t>(view.shape[0]);
-  map.stride_bytes[1] = static_cast<std::uint64_t>(view.strides[1] * bytes);
-  map.stride_bytes[2] = static_cast<std::uint64_t>(view.strides[0] * bytes);
+  const WeightExtents extents = weight_extents(view);
+  map.extent[0] = static_cast<std::uint64_t>(extents.k);
+  map.extent[1] = static_cast<std::uint64_t>(extents.n);
+  map.extent[2] = static_cast<std::uint64_t>(extents.experts);
+  map.stride_bytes[1] = static_cast<std::uint64_t>(extents.row_stride * bytes);
+  map.stride_bytes[2] = static_cast<std::uint64_t>(extents.expert_stride * bytes);
   map.box[0] = machine::swizzle_span_bytes(map.swizzle) / machine::element_bytes(map.element);
   map.box[1] = static_cast<std::uint32_t>(kernel.boxes.weight_rows);
   map.box[2] = 1;
@@ -38,7 +39,7 @@ bool are_many(Scaling scaling) { return scaling == Scaling::row || scaling == Sc
 
 /// Null where there are none, or where one is 1.
 machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
-  return {are_many(scaling) ? address_of(view.scales.data) : address_of(view.global_scale)};
+  return {are_many(scaling) ? device_address(view.scales.data) : device_address(view.global_scale)};
 }
 
 /// Of a view [E,N,K]. Those of rows, or of parts of blocks of them, lie as the rows do where a view leaves out rows of
@@ -47,10 +48,11 @@ WeightScaleParams weight_scales(Scaling scaling, const Tensor& view, bool is_mat
   if (!are_many(scaling) || view.rank == 0) {
     return {scales_of(scaling, view), 1, 0};
   }
-  const std::int64_t k = view.shape[2];
-  const std::int64_t rows = is_matrix ? view.shape[1] : view.strides[0] / k;
+  const WeightExtents extents = weight_extents(view);
+  const std::int64_t k = extents.k;
+  const std::int64_t rows = is_matrix ? extents.n : extents.expert_stride / k;
   if (scaling == Scaling::row) {
-    return {scales_of(scaling, view), narrow(rows), narrow(is_matrix ? 1 : view.strides[1] / k)};
+    return {scales_of(scaling, view), narrow(rows), narrow(is_matrix ? 1 : extents.row_stride / k)};
   }
   const std::int64_t along_k = ceil_div(k, std::int64_t{dual_gemm::scale_block});
   return {scales_of(scaling, view), narrow(ceil_div(rows, std::int64_t{dual_gemm::scale_block}) * along_k),
@@ -83,7 +85,7 @@ void add_scales(std::vector<Access>& accesses, std::size_t tensor, Scaling scali
 }
 
 struct Product {
-  GroupedProblem problem;
+  ProductProblem problem;
   PlainKernel kernel;
   std::int64_t max_blocks = 0;
   std::optional<RowsInWorkspace> gathered{};
@@ -95,9 +97,9 @@ struct Product {
     params.finish = finish_params(problem, call);
     params.profile = {profile_address(call)};
     params.k = static_cast<std::uint32_t>(extents.k);
-    const bool is_matrix = call.tensors[groups_index].rank == 0;
-    params.gate_scales = weight_scales(kernel.weight_scaling, call.tensors[gate_index], is_matrix);
-    params.up_scales = weight_scales(kernel.weight_scaling, call.tensors[up_index], is_matrix);
+    const bool is_matrix = tensor_at(call, groups_index).rank == 0;
+    params.gate_scales = weight_scales(kernel.weight_scaling, gate_of(call), is_matrix);
+    params.up_scales = weight_scales(kernel.weight_scaling, up_of(call), is_matrix);
     set_token_scales(call, extents, params);
     out.set(params);
     const std::int64_t tiles = max_tiles(extents, kernel.tile_widths.most, kernel.tile_outputs);
@@ -110,7 +112,7 @@ struct Product {
   }
 
   void set_token_scales(const CallTensors& call, const CallExtents& extents, PlainParams& params) const {
-    const Tensor& a = call.tensors[tokens_index];
+    const Tensor& a = tokens_of(call);
     const TokenScaleStrides strides = token_scale_strides(kernel.token_scaling, a);
     params.token_scales = scales_of(kernel.token_scaling, a);
     params.token_scales_slot_stride = extents.has_slots ? narrow(strides.slot) : 0;
@@ -120,9 +122,9 @@ struct Product {
   }
 
   void bind_weights(const CallTensors& call, LaunchArguments& out) const {
-    out.add_map(offsetof(PlainParams, gate), weights_map(kernel, call.tensors[gate_index]));
+    out.add_map(offsetof(PlainParams, gate), weights_map(kernel, gate_of(call)));
     if (kernel.matrices == 2) {
-      out.add_map(offsetof(PlainParams, up), weights_map(kernel, call.tensors[up_index]));
+      out.add_map(offsetof(PlainParams, up), weights_map(kernel, up_of(call)));
     }
   }
 
@@ -174,14 +176,14 @@ KernelLaunch multiplying(const Product& product) {
 
 }  // namespace
 
-PlannedCall planned_call(const GroupedProblem& problem, const PlainKernel& kernel, int multiprocessors) {
+PlannedCall planned_call(const ProductProblem& problem, const PlainKernel& kernel, int multiprocessors) {
   PlannedCall call;
   call.strategy = kernel.strategy;
   call.knobs = kernel.knobs;
   call.work = kernel.work;
   Product product{problem, kernel, std::int64_t{multiprocessors} * kernel.block.resident};
   add_status(problem, product.max_blocks, call);
-  if (problem.layout == RowLayout::gathered) {
+  if (problem.layout == ProductRows::gathered) {
     product.gathered = add_gathering(problem, std::nullopt, kernel.dependent_launch, call);
   }
   call.steps.emplace_back(multiplying(product));

@@ -7,8 +7,8 @@
 #include "machine/tensor_map.hpp"
 #include "pipeline/grouped/rung.hpp"
 #include "strategies/dual_gemm/device/words.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/planned_call.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
@@ -48,6 +48,6 @@ struct PlainKernel {
 };
 
 /// Without obstacles. `multiprocessors` are those that blocks can stay on.
-[[nodiscard]] PlannedCall planned_call(const GroupedProblem& problem, const PlainKernel& kernel, int multiprocessors);
+[[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const PlainKernel& kernel, int multiprocessors);
 
 }  // namespace thresher::strategies::grouped_gemm

@@ -44,7 +44,7 @@ inline Expectations wgmma_products(dual_gemm::Number operand, const SlotLayout& 
 
 template <class Own>
 struct PlainKernels {
-  static std::optional<std::string> unsupported_reason(const GroupedProblem& problem, const DeviceSpec& device) {
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
     const bool takes = (problem.a == problem.b && dual_gemm::is_16_bit(problem.a)) ||
                        (Own::takes_fp8(problem.a) && Own::takes_fp8(problem.b));
     if (device.matrix_unit == Own::unit && takes) {
@@ -56,7 +56,7 @@ struct PlainKernels {
   }
 
   template <class Config>
-  static auto operand(const Config&, const GroupedProblem& problem) {
+  static auto operand(const Config&, const ProductProblem& problem) {
     return dual_gemm::number_of(problem.a);
   }
   template <class Config>
@@ -66,7 +66,7 @@ struct PlainKernels {
   }
 
   template <class Config>
-  static PlannedCall plan(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
+  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
     return planned_call(problem, Own::kernel(problem, config), device.multiprocessors);
   }
 };
@@ -79,7 +79,7 @@ struct HopperKernels : PlainKernels<Own> {
   static constexpr bool takes_fp8(Format format) { return dual_gemm::is_fp8(format); }
 
   /// Where the sums are, scales are given, or found of 128 outputs.
-  static bool quantizes_in_second_pass(const GroupedProblem& problem) {
+  static bool quantizes_in_second_pass(const ProductProblem& problem) {
     return problem.out != Format::fp8_tensor && problem.out != Format::fp8_block;
   }
 

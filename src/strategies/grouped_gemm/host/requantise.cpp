@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/integers.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/device/requantise_rows.hpp"
 #include "strategies/grouped_gemm/host/work.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -39,36 +39,36 @@ struct Unrounded {
 };
 
 /// The product writes to the workspace what it wrote to C, the tensor `output`.
-void write_unrounded(KernelLaunch& launch, const Unrounded& to, std::size_t output) {
-  launch.bind = [bind = std::move(launch.bind), to, output](const CallTensors& call, LaunchArguments& out) {
+void write_unrounded(KernelLaunch& launch, const Unrounded& to) {
+  launch.bind = [bind = std::move(launch.bind), to](const CallTensors& call, LaunchArguments& out) {
     std::array<Tensor, product_tensor_count> all{};
     const std::size_t count = std::min(call.tensors.size(), all.size());
     std::copy_n(call.tensors.begin(), count, all.begin());
-    all[output] = to.in_place_of(all[output], call.workspace);
+    all[output_index] = to.in_place_of(all[output_index], call.workspace);
     return bind({std::span(all).first(count), call.workspace, call.packed}, out);
   };
   for (Access& access : launch.accesses) {
-    if (access.memory == Access::Memory::tensor && access.index == output) {
+    if (access.memory == Access::Memory::tensor && access.index == output_index) {
       access = {Access::Memory::workspace, to.piece, access.use};
     }
   }
 }
 
-QuantizeRowsParams params_of(const GroupedProblem& problem, const Unrounded& from, const CallTensors& call) {
-  const Tensor& c = call.tensors[output_index];
-  const Tensor& bounds = call.tensors[groups_index];
+QuantizeRowsParams params_of(const ProductProblem& problem, const Unrounded& from, const CallTensors& call) {
+  const Tensor& c = output_of(call);
+  const Tensor& bounds = tensor_at(call, groups_index);
   const FinishParams finish = finish_params(problem, call);
   const int slots = c.rank == 3 ? 1 : 0;
   const auto bytes = [&](std::int64_t elements) {
     return static_cast<std::uint64_t>(elements * thresher::bits(c.format) / 8);
   };
   QuantizeRowsParams params{};
-  params.values = {address_of(from.in_place_of(c, call.workspace).data)};
+  params.values = {device_address(from.in_place_of(c, call.workspace).data)};
   params.values_stride = narrow(values_stride(c.shape[slots + 1]));
-  params.codes = {address_of(c.data)};
+  params.codes = {device_address(c.data)};
   params.codes_stride = bytes(c.strides[slots]);
   params.codes_slot_stride = slots == 1 ? bytes(c.strides[0]) : 0;
-  params.given = {address_of(c.global_scale)};
+  params.given = {device_address(c.global_scale)};
   params.given_slots = narrow(slots);
   if (format_traits(c.format).has_scales()) {
     const OutputScaleParams& scales = finish.output_scales;
@@ -82,8 +82,8 @@ QuantizeRowsParams params_of(const GroupedProblem& problem, const Unrounded& fro
       params.scales_slot_stride = scale_bytes(c.shape[1], c.shape[2], ScaleLayout::blocked);
     }
   }
-  params.bounds = {address_of(bounds.data)};
-  params.groups = narrow(call.tensors[gate_index].shape[0]);
+  params.bounds = {device_address(bounds.data)};
+  params.groups = narrow(weight_extents(gate_of(call)).experts);
   params.slots = narrow(slots);
   params.row_ids = finish.row_ids;
   params.ids_end = finish.ids_end;
@@ -92,11 +92,13 @@ QuantizeRowsParams params_of(const GroupedProblem& problem, const Unrounded& fro
   return params;
 }
 
-std::vector<Access> accesses_of(const GroupedProblem& problem, const Unrounded& from) {
+std::vector<Access> accesses_of(const ProductProblem& problem, const Unrounded& from) {
   std::vector<Access> all{{Access::Memory::workspace, from.piece, Access::Use::depends_on_previous},
-                          {Access::Memory::tensor, groups_index, Access::Use::depends_on_previous},
                           {Access::Memory::tensor, output_index, Access::Use::writes}};
-  if (problem.layout == RowLayout::gathered) {
+  if (!problem.is_dense()) {
+    all.push_back({Access::Memory::tensor, groups_index, Access::Use::depends_on_previous});
+  }
+  if (problem.layout == ProductRows::gathered) {
     all.push_back({Access::Memory::tensor, row_ids_index, Access::Use::depends_on_previous});
   }
   if (format_traits(problem.out).has_scales()) {
@@ -108,8 +110,8 @@ std::vector<Access> accesses_of(const GroupedProblem& problem, const Unrounded& 
   return all;
 }
 
-std::int64_t max_rows(const GroupedProblem& problem) {
-  return problem.layout == RowLayout::slots ? size_product(problem.experts, problem.rows) : problem.rows;
+std::int64_t max_rows(const ProductProblem& problem) {
+  return problem.layout == ProductRows::masked ? size_product(problem.experts, problem.rows) : problem.rows;
 }
 
 }  // namespace
@@ -135,12 +137,12 @@ DeviceProgram quantize_rows_program() {
   return program;
 }
 
-GroupedProblem unrounded(GroupedProblem problem) {
+ProductProblem unrounded(ProductProblem problem) {
   problem.out = Format::fp32;
   return problem;
 }
 
-PlannedCall with_output_quantization(PlannedCall call, const GroupedProblem& problem, std::size_t output) {
+PlannedCall with_output_quantization(PlannedCall call, const ProductProblem& problem) {
   Unrounded values;
   values.piece =
       add_piece(call, "outputs in float32",
@@ -150,7 +152,7 @@ PlannedCall with_output_quantization(PlannedCall call, const GroupedProblem& pro
   if (product.alternative) {  // which would write where C's codes lie
     throw Error(ErrorCode::internal, "the product before requantised rows has an alternative launch, expected none");
   }
-  write_unrounded(product, values, output);
+  write_unrounded(product, values);
   KernelLaunch launch;
   launch.title = "requantise the rows";
   launch.program = quantize_rows_program();
@@ -159,7 +161,8 @@ PlannedCall with_output_quantization(PlannedCall call, const GroupedProblem& pro
   const QuantizeShape shape = quantize_shape(row_has_a_scale);
   launch.block.x = shape.threads;
   launch.shared_bytes = quantize_shared_bytes(row_has_a_scale);
-  launch.dependent = product.dependent;
+  // It waits itself: dense products that are not dependent launches have it behind them too.
+  launch.dependent = problem.is_dense() || product.dependent;
   launch.expected.uses_shared_memory = row_has_a_scale;
   launch.accesses = accesses_of(problem, values);
   launch.bind = [problem, values, row_has_a_scale, shape](const CallTensors& of, LaunchArguments& out) {
@@ -175,7 +178,7 @@ PlannedCall with_output_quantization(PlannedCall call, const GroupedProblem& pro
   return call;
 }
 
-WorkModel with_output_quantization(WorkModel work, const GroupedProblem& problem) {
+WorkModel with_output_quantization(WorkModel work, const ProductProblem& problem) {
   const double bytes = 4.0 + format_traits(problem.out).stored_bits() / 8;
   work.parts.emplace_back(MemoryPass{.title = "requantising the rows",
                                      .bytes = usual_rows(problem) * static_cast<double>(problem.n) * bytes,

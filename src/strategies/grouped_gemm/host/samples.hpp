@@ -1,6 +1,6 @@
 #pragma once
 /// Small problems on which strategies show their kernels.
-#include "thresher/grouped_gemm.hpp"
+#include "strategies/gemm/problem.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
@@ -12,14 +12,14 @@ struct SampleExtents {
 };
 
 /// The problem, as large as that.
-inline GroupedProblem with_extents(GroupedProblem problem, const SampleExtents& extents) {
-  problem.experts = extents.experts;
+inline ProductProblem with_extents(ProductProblem problem, const SampleExtents& extents) {
+  problem.experts = problem.is_dense() ? 1 : extents.experts;
   problem.rows = extents.rows;
   problem.n = extents.n;
   problem.k = extents.k;
   problem.expected_rows = 0;
-  problem.tokens = problem.layout == RowLayout::gathered ? (extents.rows + 1) / 2 : 0;
-  problem.row_ids_divisor = problem.layout == RowLayout::gathered ? 2 : 1;
+  problem.tokens = problem.layout == ProductRows::gathered ? (extents.rows + 1) / 2 : 0;
+  problem.row_ids_divisor = problem.layout == ProductRows::gathered ? 2 : 1;
   return problem;
 }
 

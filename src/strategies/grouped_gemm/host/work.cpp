@@ -21,7 +21,7 @@ constexpr double lanes = 128;                 ///< of the four schedulers
 /// tile that reads weights once ties with one that reads them twice.
 constexpr double read_again_share = 0.3;
 
-int matrices(const GroupedProblem& problem) { return problem.activation ? 2 : 1; }
+int matrices(const ProductProblem& problem) { return problem.activation ? 2 : 1; }
 
 RowTiles row_tiles(std::uint32_t rows, pipeline::TileWidths tile_widths) {
   const std::uint32_t count = (rows + tile_widths.most - 1) / tile_widths.most;
@@ -45,14 +45,14 @@ RowTiles tiles_of_rows(double rows, pipeline::TileWidths tile_widths) {
 
 }  // namespace
 
-double usual_rows(const GroupedProblem& problem) noexcept {
-  const std::int64_t slots = problem.layout == RowLayout::slots ? problem.experts : 1;
+double usual_rows(const ProductProblem& problem) noexcept {
+  const std::int64_t slots = problem.layout == ProductRows::masked ? problem.experts : 1;
   const std::int64_t most = size_product(slots, problem.rows);
   return static_cast<double>(
       std::max<std::int64_t>(1, problem.expected_rows > 0 ? std::min(problem.expected_rows, most) : most));
 }
 
-double active_experts(const GroupedProblem& problem) noexcept {
+double active_experts(const ProductProblem& problem) noexcept {
   const auto experts = static_cast<double>(problem.experts);
   return std::max(1.0, experts * (1 - std::pow(1 - 1 / experts, usual_rows(problem))));
 }
@@ -60,40 +60,40 @@ double active_experts(const GroupedProblem& problem) noexcept {
 namespace {
 
 /// Of the experts that have rows.
-double weight_bytes(const GroupedProblem& problem) noexcept {
+double weight_bytes(const ProductProblem& problem) noexcept {
   return active_experts(problem) * matrices(problem) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
          stored_bits(problem.b, OperandRole::weights) / 8;
 }
 
 }  // namespace
 
-double compulsory_bytes(const GroupedProblem& problem) noexcept {
+double compulsory_bytes(const ProductProblem& problem) noexcept {
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double rows = usual_rows(problem);
   const double of_a =
-      problem.layout == RowLayout::gathered ? std::min(rows, static_cast<double>(problem.tokens)) : rows;
+      problem.layout == ProductRows::gathered ? std::min(rows, static_cast<double>(problem.tokens)) : rows;
   return weight_bytes(problem) + of_a * k * stored_bits(problem.a) / 8 + rows * n * stored_bits(problem.out) / 8;
 }
 
-RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::TileWidths tile_widths) {
+RowTiles usual_row_tiles(const ProductProblem& problem, pipeline::TileWidths tile_widths) {
   if (problem.experts == 1) {
     return row_tiles(static_cast<std::uint32_t>(usual_rows(problem)), tile_widths);
   }
   return tiles_of_rows(usual_rows(problem) / active_experts(problem), tile_widths);
 }
 
-double bytes_read_again(const GroupedProblem& problem, const RowTiles& rows) noexcept {
+double bytes_read_again(const ProductProblem& problem, const RowTiles& rows) noexcept {
   return read_again_share * (rows.count - 1) * weight_bytes(problem);
 }
 
-EpilogueWork grouped_epilogue(const GroupedProblem& problem, double outputs) {
+EpilogueWork grouped_epilogue(const ProductProblem& problem, double outputs) {
   return {.instructions = outputs * epilogue_instructions / lanes,
           .specials = problem.activation ? outputs * specials_per_output : 0,
           .store_bytes = outputs * bits(problem.out) / 8};
 }
 
-TensorKernel grouped_tensor_kernel(const GroupedProblem& problem, const GroupedTensorTile& tile, TensorTiles of) {
+TensorKernel grouped_tensor_kernel(const ProductProblem& problem, const GroupedTensorTile& tile, TensorTiles of) {
   const RowTiles rows = usual_row_tiles(problem, tile.tile_widths);
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
   of.count = static_cast<std::int64_t>(std::ceil(active_experts(problem) * rows.count * column_tiles));
@@ -117,7 +117,7 @@ TensorKernel grouped_tensor_kernel(const GroupedProblem& problem, const GroupedT
   return kernel;
 }
 
-TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile) {
+TiledKernel grouped_kernel(const ProductProblem& problem, const GroupedTile& tile) {
   const double active = active_experts(problem);
   const RowTiles rows = usual_row_tiles(problem, tile.tile_widths);
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));

@@ -3,9 +3,9 @@
 /// rows of a call; the work is that of expected_rows dealt to the experts at random.
 #include "pipeline/grouped/rung.hpp"
 #include "strategies/dual_gemm/device/words.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/grouped_gemm/device/plain_params.hpp"
 #include "strategies/work_model.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
@@ -37,22 +37,22 @@ struct GroupedTile {
 };
 
 /// Rows that experts own in a usual call.
-[[nodiscard]] double usual_rows(const GroupedProblem& problem) noexcept;
+[[nodiscard]] double usual_rows(const ProductProblem& problem) noexcept;
 /// Experts that have some of them, when each row's expert is drawn.
-[[nodiscard]] double active_experts(const GroupedProblem& problem) noexcept;
+[[nodiscard]] double active_experts(const ProductProblem& problem) noexcept;
 /// The least that a usual call reads and writes.
-[[nodiscard]] double compulsory_bytes(const GroupedProblem& problem) noexcept;
+[[nodiscard]] double compulsory_bytes(const ProductProblem& problem) noexcept;
 
 /// What a usual expert's rows are cut into: of one expert those that there are.
 struct RowTiles {
   double count = 0;    ///< of an active expert
   double columns = 0;  ///< of one, the rungs' padding included
 };
-[[nodiscard]] RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::TileWidths tile_widths);
+[[nodiscard]] RowTiles usual_row_tiles(const ProductProblem& problem, pipeline::TileWidths tile_widths);
 /// Of the weights that another of an expert's tiles reads again, what L2 no longer holds.
-[[nodiscard]] double bytes_read_again(const GroupedProblem& problem, const RowTiles& rows) noexcept;
+[[nodiscard]] double bytes_read_again(const ProductProblem& problem, const RowTiles& rows) noexcept;
 /// Of a tile with so many outputs.
-[[nodiscard]] EpilogueWork grouped_epilogue(const GroupedProblem& problem, double outputs);
+[[nodiscard]] EpilogueWork grouped_epilogue(const ProductProblem& problem, double outputs);
 
 /// A product whose sums lie in tensor memory.
 struct GroupedTensorTile {
@@ -65,9 +65,9 @@ struct GroupedTensorTile {
 };
 /// `of` says of one tile of a whole k range all but how many there are; it has the columns that a usual expert's rows
 /// take.
-[[nodiscard]] TensorKernel grouped_tensor_kernel(const GroupedProblem& problem, const GroupedTensorTile& tile,
+[[nodiscard]] TensorKernel grouped_tensor_kernel(const ProductProblem& problem, const GroupedTensorTile& tile,
                                                  TensorTiles of);
 
-[[nodiscard]] TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile);
+[[nodiscard]] TiledKernel grouped_kernel(const ProductProblem& problem, const GroupedTile& tile);
 
 }  // namespace thresher::strategies::grouped_gemm

@@ -8,12 +8,12 @@
 #include "pipeline/grouped/tokens.hpp"
 #include "strategies/dual_gemm/packed/launches.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/host/gather.hpp"
 #include "strategies/grouped_gemm/packed/device/pack.hpp"
 #include "strategies/grouped_gemm/packed/host/work.hpp"
 #include "strategies/grouped_gemm/packed/params.hpp"
 #include "strategies/grouped_gemm/packed/program.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::grouped_gemm::packed {
@@ -43,7 +43,7 @@ ExpertBytes expert_bytes(Numerics numerics, int matrices, std::int64_t n, std::i
   return of;
 }
 
-std::vector<WorkspacePiece> packed_pieces(const GroupedProblem& problem, const Config& config) {
+std::vector<WorkspacePiece> packed_pieces(const ProductProblem& problem, const Config& config) {
   const ExpertBytes of = expert_bytes(config.numerics, config.matrices, problem.n, problem.k);
   std::vector<WorkspacePiece> pieces;
   add_piece(pieces, "packed weights", static_cast<std::size_t>(size_product(problem.experts, of.blocks)));
@@ -65,8 +65,8 @@ std::string layout_name(const Config& config) {
 weights::Matrix matrix_of_expert(const Tensor& view) {
   const bool is_blocked = view.scales.layout == ScaleLayout::blocked;
   weights::Matrix matrix;
-  matrix.values = {address_of(view.data)};
-  matrix.scales = {address_of(view.scales.data)};
+  matrix.values = {device_address(view.data)};
+  matrix.scales = {device_address(view.scales.data)};
   matrix.row_bytes = static_cast<std::uint64_t>(view.strides[1] / 2);
   matrix.rows = static_cast<std::uint32_t>(view.shape[1]);
   matrix.scale_columns = static_cast<std::uint32_t>(view.shape[2] / 16);
@@ -87,8 +87,8 @@ PackExpertsParams pack_params(const CallTensors& call, Numerics numerics, int ma
   PackExpertsParams params{};
   params.first.gate = matrix_of_expert(gate);
   params.first.up = matrix_of_expert(up);
-  params.first.packed = {address_of(call.packed)};
-  params.first.row_factors = {address_of(call.packed) + factors_at};
+  params.first.packed = {device_address(call.packed)};
+  params.first.row_factors = {device_address(call.packed) + factors_at};
   params.first.k_blocks = of.k_blocks;
   params.first.output_groups = of.output_groups;
   params.gate_value_bytes = static_cast<std::uint64_t>(gate.strides[0] / 2);
@@ -131,13 +131,13 @@ KernelLaunch packing_launch(const Config& config, std::size_t factors_at, bool m
     params.expert_blocks = makes_factors ? params.first.output_groups * weights::fast::group_factors / warps
                                          : params.first.output_groups * params.first.k_blocks;
     out.set(params);
-    out.grid.x = params.expert_blocks * static_cast<std::uint32_t>(call.tensors[gate_index].shape[0]);
+    out.grid.x = params.expert_blocks * static_cast<std::uint32_t>(weight_extents(gate_of(call)).experts);
     return true;
   };
   return launch;
 }
 
-PlannedCall packing_call(const GroupedProblem& problem, const Config& config) {
+PlannedCall packing_call(const ProductProblem& problem, const Config& config) {
   PlannedCall call;
   call.strategy = "packed";
   call.packed = packed_pieces(problem, config);
@@ -173,10 +173,10 @@ weights::Matrix token_matrix(const Tensor& a) {
 }
 
 /// Of the tokens that a call brings, at most.
-std::int64_t max_tokens(const GroupedProblem& problem) {
-  return problem.layout == RowLayout::gathered ? problem.tokens
-         : problem.layout == RowLayout::slots  ? problem.experts * problem.rows
-                                               : problem.rows;
+std::int64_t max_tokens(const ProductProblem& problem) {
+  return problem.layout == ProductRows::gathered ? problem.tokens
+         : problem.layout == ProductRows::masked ? problem.experts * problem.rows
+                                                 : problem.rows;
 }
 
 struct PreparedTokens {
@@ -185,7 +185,7 @@ struct PreparedTokens {
   std::size_t factors_offset = 0;
 };
 
-KernelLaunch folding(const GroupedProblem& problem, const PreparedTokens& prepared) {
+KernelLaunch folding(const ProductProblem& problem, const PreparedTokens& prepared) {
   KernelLaunch launch;
   launch.title = "fold the tokens";
   launch.expression = weights::fold_tokens_kernel_name(weights::token_format(problem.a));
@@ -193,11 +193,11 @@ KernelLaunch folding(const GroupedProblem& problem, const PreparedTokens& prepar
   launch.shared_bytes = weights::fold_shared_bytes;
   launch.accesses.push_back({Access::Memory::workspace, prepared.factors_piece, Access::Use::writes});
   launch.bind = [prepared](const CallTensors& call, LaunchArguments& out) {
-    const Tensor& a = call.tensors[tokens_index];
+    const Tensor& a = tokens_of(call);
     weights::FoldTokensParams params = weights::fold_params(rows_of(a));
     params.tokens = token_matrix(a);
-    params.out = {address_of(call.workspace) + prepared.rows.offset};
-    params.factors = {address_of(call.workspace) + prepared.factors_offset};
+    params.out = {device_address(call.workspace) + prepared.rows.offset};
+    params.factors = {device_address(call.workspace) + prepared.factors_offset};
     out.set(params);
     out.grid.x = params.tokens.rows;
     return true;
@@ -212,10 +212,10 @@ KernelLaunch widening(const PreparedTokens& prepared) {
   launch.block.x = weights::widen_threads;
   launch.expected.uses_shared_memory = false;
   launch.bind = [prepared](const CallTensors& call, LaunchArguments& out) {
-    const Tensor& a = call.tensors[tokens_index];
+    const Tensor& a = tokens_of(call);
     weights::WidenTokensParams params = weights::widen_params(rows_of(a));
     params.tokens = token_matrix(a);
-    params.out = {address_of(call.workspace) + prepared.rows.offset};
+    params.out = {device_address(call.workspace) + prepared.rows.offset};
     out.set(params);
     out.grid.x = weights::widen_blocks(rows_of(a));
     return true;
@@ -223,7 +223,7 @@ KernelLaunch widening(const PreparedTokens& prepared) {
   return launch;
 }
 
-PreparedTokens add_preparation(const GroupedProblem& problem, const Config& config, PlannedCall& call) {
+PreparedTokens add_preparation(const ProductProblem& problem, const Config& config, PlannedCall& call) {
   const std::int64_t tokens = max_tokens(problem);
   PreparedTokens prepared;
   prepared.rows.row_bytes = weights::prepared_tokens(config.numerics, tokens, problem.k).row_bytes;
@@ -264,7 +264,7 @@ Expectations expectations(const Config& config) {
 }
 
 struct Product {
-  GroupedProblem problem;
+  ProductProblem problem;
   Config config;
   std::int64_t max_blocks = 0;
   std::size_t row_factors_at = 0;
@@ -274,18 +274,18 @@ struct Product {
   void bind(const CallTensors& call, LaunchArguments& out) const {
     const CallExtents extents = extents_of(call);
     const ExpertBytes of = expert_bytes(config.numerics, config.matrices, extents.n, extents.k);
-    const Tensor& a = call.tensors[tokens_index];
+    const Tensor& a = tokens_of(call);
     Params params{};
     params.groups = group_params(call, tile_outputs(config));
     params.finish = finish_params(problem, call);
-    params.weights = {address_of(call.packed)};
+    params.weights = {device_address(call.packed)};
     params.profile = {profile_address(call)};
-    params.token_scales = {address_of(a.global_scale)};
-    params.gate_scales = {address_of(call.tensors[gate_index].global_scale)};
-    params.up_scales = {address_of(call.tensors[up_index].global_scale)};
+    params.token_scales = {device_address(a.global_scale)};
+    params.gate_scales = {device_address(gate_of(call).global_scale)};
+    params.up_scales = {device_address(up_of(call).global_scale)};
     if (folds(config)) {
-      params.row_factors = {address_of(call.packed) + row_factors_at};
-      params.token_factors = {address_of(call.workspace) + prepared->factors_offset};
+      params.row_factors = {device_address(call.packed) + row_factors_at};
+      params.token_factors = {device_address(call.workspace) + prepared->factors_offset};
     }
     params.expert_bytes = static_cast<std::uint64_t>(of.blocks);
     params.k_blocks = of.k_blocks;
@@ -353,7 +353,7 @@ KernelLaunch multiplying(const Product& product) {
 
 }  // namespace
 
-PlannedCall planned_call(const GroupedProblem& problem, const Config& config, int multiprocessors) {
+PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors) {
   PlannedCall call;
   call.strategy = "packed";
   call.knobs = knob_table().knobs(config);

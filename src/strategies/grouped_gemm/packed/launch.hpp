@@ -1,12 +1,12 @@
 #pragma once
 /// What a configuration of the grouped GEMMs with packed weights launches.
+#include "strategies/gemm/problem.hpp"
 #include "strategies/grouped_gemm/packed/config.hpp"
 #include "strategies/planned_call.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm::packed {
 
 /// `config` has no obstacle. `multiprocessors` are those that blocks can stay on.
-[[nodiscard]] PlannedCall planned_call(const GroupedProblem& problem, const Config& config, int multiprocessors);
+[[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors);
 
 }  // namespace thresher::strategies::grouped_gemm::packed

@@ -10,7 +10,7 @@ constexpr int other_registers = 32;
 
 }  // namespace
 
-std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                             const DeviceSpec& device) {
   InfeasibleReasons found;
   check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
@@ -20,7 +20,7 @@ std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const
   if (const auto padded_k = static_cast<int>(weights::k_block_multiple * weights::block_k); padded_k % slot_k != 0) {
     found.say("tile: {} along K a slot do not divide the {} to which weights are padded", slot_k, padded_k);
   }
-  if (config.numerics == Numerics::fast && problem.layout == RowLayout::slots && problem.a != Format::nvfp4) {
+  if (config.numerics == Numerics::fast && problem.layout == ProductRows::masked && problem.a != Format::nvfp4) {
     found.say("fast: tokens of {} in slots are not folded, those of packed and gathered rows are",
               thresher::name(problem.a));
   }

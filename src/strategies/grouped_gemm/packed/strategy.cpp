@@ -24,13 +24,13 @@ struct Packed {
       "NVFP4 weights of all experts, packed once, made into the matrix unit's operand in registers";
 
   static const KnobTable<Config>& knob_table() { return packed::knob_table(); }
-  static std::optional<std::string> unsupported_reason(const GroupedProblem& problem, const DeviceSpec& device) {
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
     return weights::unsupported_reason(problem.a, problem.b, device);
   }
 
-  static bool quantizes_in_second_pass(const GroupedProblem&) { return true; }
+  static bool quantizes_in_second_pass(const ProductProblem&) { return true; }
 
-  static Number operand(const Config& config, const GroupedProblem& problem) {
+  static Number operand(const Config& config, const ProductProblem& problem) {
     return config.numerics == Numerics::exact && problem.a == Format::bf16 ? Number::bf16 : Number::fp16;
   }
   /// Tokens of the format that the kernel reads as it lies, or NVFP4.
@@ -38,7 +38,7 @@ struct Packed {
     return {config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4, Format::nvfp4};
   }
 
-  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs& knobs) {
+  static std::vector<Config> candidates(const ProductProblem& problem, const Knobs& knobs) {
     const auto tiles = expert_tiles(asked_numerics(knobs), problem.activation ? 2 : 1);
     std::vector<Config> found;
     std::copy_if(tiles.begin(), tiles.end(), std::back_inserter(found), [&](const Config& tile) {
@@ -46,12 +46,12 @@ struct Packed {
     });
     return found;
   }
-  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     return packed::infeasible_reasons(problem, config, device);
   }
-  static WorkModel work(const GroupedProblem& problem, const Config& config) { return packed::work(problem, config); }
-  static PlannedCall plan(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
+  static WorkModel work(const ProductProblem& problem, const Config& config) { return packed::work(problem, config); }
+  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
     return planned_call(problem, config, device.multiprocessors);
   }
 
@@ -70,7 +70,7 @@ struct Packed {
 }  // namespace
 }  // namespace packed
 
-const Strategy<GroupedProblem>& packed_strategy() {
+const Strategy<ProductProblem>& packed_strategy() {
   static const KernelStrategy<packed::Packed> strategy;
   return strategy;
 }

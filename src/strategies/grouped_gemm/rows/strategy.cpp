@@ -19,20 +19,20 @@ struct Rows : HopperKernels<Rows> {
       "for many tokens of 16 bits or FP8 an expert, as rows of the matrix unit; two warpgroups take tiles by turns";
 
   static const KnobTable<Config>& knob_table() { return rows::knob_table(); }
-  static Config numbers(const GroupedProblem& problem, const Knobs& knobs) {
+  static Config numbers(const ProductProblem& problem, const Knobs& knobs) {
     return {.numerics = asked_numerics(knobs),
             .operand = operand(Config{}, problem),
             .output_scaling = dual_gemm::scaling_of(problem.out),
             .matrices = problem.activation ? 2 : 1};
   }
   /// Sums of the usual tile do not fit twice, nor has it all outputs that share a scale.
-  static Config usual(const GroupedProblem& problem, const Knobs& knobs) {
+  static Config usual(const ProductProblem& problem, const Knobs& knobs) {
     const Config config = numbers(problem, knobs);
     return promotes(config) || config.output_scaling == Scaling::block
                ? rows::with_tile(config, rows::shapes_for(config).front())
                : Config{};
   }
-  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs& knobs) {
+  static std::vector<Config> candidates(const ProductProblem& problem, const Knobs& knobs) {
     const Config config = numbers(problem, knobs);
     const std::vector<rows::TileShape> shapes = rows::tile_shapes_for(config, problem.rows);
     std::vector<Config> found;
@@ -40,12 +40,12 @@ struct Rows : HopperKernels<Rows> {
                    [&](const rows::TileShape& shape) { return rows::with_tile(config, shape); });
     return found;
   }
-  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     return rows::infeasible_reasons(problem, config, device);
   }
-  static WorkModel work(const GroupedProblem& problem, const Config& config) { return rows::work(problem, config); }
-  static PlainKernel kernel(const GroupedProblem& problem, const Config& config) {
+  static WorkModel work(const ProductProblem& problem, const Config& config) { return rows::work(problem, config); }
+  static PlainKernel kernel(const ProductProblem& problem, const Config& config) {
     return {.strategy = name,
             .knobs = knob_table().knobs(config),
             .work = work(problem, config),
@@ -69,7 +69,7 @@ struct Rows : HopperKernels<Rows> {
 
 }  // namespace
 
-const Strategy<GroupedProblem>& rows_strategy() {
+const Strategy<ProductProblem>& rows_strategy() {
   static const KernelStrategy<Rows> strategy;
   return strategy;
 }

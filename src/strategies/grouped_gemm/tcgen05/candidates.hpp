@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "pipeline/grouped/tensor_groups.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/grouped_gemm/tcgen05/config.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 
@@ -24,7 +24,7 @@ constexpr int max_stages_of(Config config, std::int64_t experts) {
 
 /// Widths that hold an expert's rows in one tile or few; with a split k range, for few tiles. How deep the ring is
 /// follows from the rest.
-inline std::vector<Config> candidates(const GroupedProblem& problem) {
+inline std::vector<Config> candidates(const ProductProblem& problem) {
   std::vector<Config> found;
   const auto add = [&](Config config) {
     config.stages = max_stages_of(config, problem.experts);

@@ -7,13 +7,13 @@
 #include "pipeline/grouped/tensor_groups.hpp"
 #include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/dual_gemm/packed/launches.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/host/call.hpp"
 #include "strategies/grouped_gemm/tcgen05/device/pack.hpp"
 #include "strategies/grouped_gemm/tcgen05/device/prepare_rows.hpp"
 #include "strategies/grouped_gemm/tcgen05/host/work.hpp"
 #include "strategies/grouped_gemm/tcgen05/params.hpp"
 #include "strategies/grouped_gemm/tcgen05/program.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 namespace {
@@ -37,7 +37,7 @@ std::int64_t expert_blocks(const Config& config, std::int64_t n, std::int64_t k)
   return std::int64_t{row_tiles(config, n)} * weights::k_steps(narrow(k));
 }
 
-std::vector<WorkspacePiece> packed_pieces(const GroupedProblem& problem, const Config& config) {
+std::vector<WorkspacePiece> packed_pieces(const ProductProblem& problem, const Config& config) {
   const std::int64_t blocks = size_product(problem.experts, expert_blocks(config, problem.n, problem.k));
   std::vector<WorkspacePiece> pieces;
   add_piece(pieces, "packed codes", static_cast<std::size_t>(size_product(blocks, weights::weight_block_bytes)));
@@ -48,8 +48,8 @@ std::vector<WorkspacePiece> packed_pieces(const GroupedProblem& problem, const C
 /// A view [E,N,K] of weights as packing kernels read one expert of it.
 weights::Matrix matrix_of_expert(const Tensor& view) {
   weights::Matrix matrix;
-  matrix.values = {address_of(view.data)};
-  matrix.scales = {address_of(view.scales.data)};
+  matrix.values = {device_address(view.data)};
+  matrix.scales = {device_address(view.scales.data)};
   matrix.row_bytes = static_cast<u64>(view.strides[1] / 2);
   matrix.rows = narrow(view.shape[1]);
   matrix.scale_columns = narrow(view.shape[2] / 16);
@@ -87,8 +87,8 @@ KernelLaunch packing_launch(const Config& config, std::size_t scales_at) {
     PackExpertsParams params{};
     params.first.gate = matrix_of_expert(gate);
     params.first.up = matrix_of_expert(up);
-    params.first.codes = {address_of(call.packed)};
-    params.first.scales = {address_of(call.packed) + scales_at};
+    params.first.codes = {device_address(call.packed)};
+    params.first.scales = {device_address(call.packed) + scales_at};
     params.first.k_steps = weights::k_steps(narrow(gate.shape[2]));
     params.gate_value_bytes = static_cast<u64>(gate.strides[0] / 2);
     params.gate_scale_bytes = scale_bytes_of_expert(gate);
@@ -102,7 +102,7 @@ KernelLaunch packing_launch(const Config& config, std::size_t scales_at) {
   return launch;
 }
 
-PlannedCall packing_call(const GroupedProblem& problem, const Config& config) {
+PlannedCall packing_call(const ProductProblem& problem, const Config& config) {
   PlannedCall call;
   call.strategy = "tcgen05";
   call.packed = packed_pieces(problem, config);
@@ -127,8 +127,8 @@ std::int64_t rows_of_call(const CallExtents& extents) {
 std::int64_t max_row_tiles(const CallExtents& extents, const Config& config) {
   return max_tiles(extents, config.block_tokens, extents.n);
 }
-CallExtents extents_of(const GroupedProblem& problem) {
-  return {problem.experts, problem.rows, problem.n, problem.k, problem.layout == RowLayout::slots};
+CallExtents extents_of(const ProductProblem& problem) {
+  return {problem.experts, problem.rows, problem.n, problem.k, problem.layout == ProductRows::masked};
 }
 
 /// Tokens row by row; slots lie one behind the other.
@@ -147,7 +147,7 @@ weights::Matrix token_matrix(const Tensor& a) {
   return matrix;
 }
 
-KernelLaunch preparing(const GroupedProblem& problem, const Config& config, const PreparedRows& prepared,
+KernelLaunch preparing(const ProductProblem& problem, const Config& config, const PreparedRows& prepared,
                        std::int64_t max_blocks) {
   KernelLaunch launch;
   launch.title = "prepare the rows";
@@ -164,18 +164,18 @@ KernelLaunch preparing(const GroupedProblem& problem, const Config& config, cons
   launch.accesses.push_back({Access::Memory::workspace, prepared.codes_piece, Access::Use::writes});
   launch.accesses.push_back({Access::Memory::workspace, prepared.scales_piece, Access::Use::writes});
   launch.bind = [problem, config, prepared, max_blocks](const CallTensors& call, LaunchArguments& out) {
-    const Tensor& a = call.tensors[tokens_index];
+    const Tensor& a = tokens_of(call);
     const CallExtents extents = grouped_gemm::extents_of(call);
     const u32 k = narrow(extents.k);
     PrepareRowsParams params{};
     params.tokens = token_matrix(a);
-    params.to = {{address_of(call.workspace) + prepared.codes_at},
-                 {address_of(call.workspace) + prepared.scales_at},
+    params.to = {{device_address(call.workspace) + prepared.codes_at},
+                 {device_address(call.workspace) + prepared.scales_at},
                  weights::prepared_row_bytes(k),
                  weights::scale_k_blocks(k)};
     params.groups = group_params(call, extents.n).groups;
     if (config.gathered) {
-      params.row_ids = {address_of(call.tensors[row_ids_index].data)};
+      params.row_ids = {device_address(tensor_at(call, row_ids_index).data)};
       params.ids_end = narrow(a.shape[0] * problem.row_ids_divisor);
       params.ids_divisor = narrow(problem.row_ids_divisor);
     }
@@ -186,7 +186,7 @@ KernelLaunch preparing(const GroupedProblem& problem, const Config& config, cons
   return launch;
 }
 
-PreparedRows add_preparation(const GroupedProblem& problem, const Config& config, std::int64_t max_blocks,
+PreparedRows add_preparation(const ProductProblem& problem, const Config& config, std::int64_t max_blocks,
                              PlannedCall& call) {
   const CallExtents extents = extents_of(problem);
   const u32 k = narrow(problem.k);
@@ -240,7 +240,7 @@ Expectations expectations(const Config& config) {
 }
 
 struct Product {
-  GroupedProblem problem;
+  ProductProblem problem;
   Config config;
   std::int64_t max_blocks = 0;
   std::size_t scales_at = 0;  ///< of packed weights
@@ -252,9 +252,9 @@ struct Product {
     params.groups = group_params(call, tile_outputs(config));
     params.finish = finish_params(problem, call);
     params.profile = {profile_address(call)};
-    params.token_factors = {address_of(call.tensors[tokens_index].global_scale)};
-    params.gate_factors = {address_of(call.tensors[gate_index].global_scale)};
-    params.up_factors = {address_of(call.tensors[up_index].global_scale)};
+    params.token_factors = {device_address(tokens_of(call).global_scale)};
+    params.gate_factors = {device_address(gate_of(call).global_scale)};
+    params.up_factors = {device_address(up_of(call).global_scale)};
     params.k_steps = weights::k_steps(narrow(extents.k));
     params.row_tiles = row_tiles(config, extents.n);
     out.set(params);
@@ -269,12 +269,12 @@ struct Product {
     using namespace weights;
     const auto blocks = static_cast<u64>(expert_blocks(config, extents.n, extents.k));
     const auto experts = static_cast<u64>(extents.experts);
-    out.add_map(
-        offsetof(Params, weights),
-        map_of(address_of(call.packed), ElementType::uint8, Swizzle::b128, {slot_row_bytes, tile_rows, blocks, experts},
-               {slot_row_bytes, weight_block_bytes, blocks * weight_block_bytes}, {slot_row_bytes, tile_rows, 1, 1}));
+    out.add_map(offsetof(Params, weights), map_of(device_address(call.packed), ElementType::uint8, Swizzle::b128,
+                                                  {slot_row_bytes, tile_rows, blocks, experts},
+                                                  {slot_row_bytes, weight_block_bytes, blocks * weight_block_bytes},
+                                                  {slot_row_bytes, tile_rows, 1, 1}));
     out.add_map(offsetof(Params, weight_scales),
-                map_of(address_of(call.packed) + scales_at, ElementType::uint16, Swizzle::none,
+                map_of(device_address(call.packed) + scales_at, ElementType::uint16, Swizzle::none,
                        {scale_elements, slot_scale_blocks, blocks, experts},
                        {scale_block_bytes, weight_scale_bytes, blocks * weight_scale_bytes},
                        {scale_elements, slot_scale_blocks, 1, 1}));
@@ -284,7 +284,7 @@ struct Product {
     using namespace weights;
     const u64 row_bytes = prepared_row_bytes(narrow(extents.k));
     const auto rows_map = [&](u32 box_rows) {
-      return map_of(address_of(call.workspace) + prepared.codes_at, ElementType::uint8, Swizzle::b128,
+      return map_of(device_address(call.workspace) + prepared.codes_at, ElementType::uint8, Swizzle::b128,
                     {row_bytes, static_cast<u64>(rows_of_call(extents))}, {row_bytes}, {slot_row_bytes, box_rows});
     };
     out.add_map(offsetof(Params, few_tokens), rows_map(pipeline::few_token_rows));
@@ -292,7 +292,7 @@ struct Product {
     const u64 k_blocks = scale_k_blocks(narrow(extents.k));
     const u64 groups = static_cast<u64>(max_row_tiles(extents, config)) * token_scale_groups(config);
     out.add_map(offsetof(Params, token_scales),
-                map_of(address_of(call.workspace) + prepared.scales_at, ElementType::uint16, Swizzle::none,
+                map_of(device_address(call.workspace) + prepared.scales_at, ElementType::uint16, Swizzle::none,
                        {scale_elements, k_blocks, groups}, {scale_block_bytes, k_blocks * scale_block_bytes},
                        {scale_elements, loaded_scale_blocks(config), token_scale_groups(config)}));
   }
@@ -337,7 +337,7 @@ KernelLaunch multiplying(const Product& product) {
 
 }  // namespace
 
-PlannedCall planned_call(const GroupedProblem& problem, const Config& config, int multiprocessors) {
+PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors) {
   PlannedCall call;
   call.strategy = "tcgen05";
   call.knobs = knob_table().knobs(config);

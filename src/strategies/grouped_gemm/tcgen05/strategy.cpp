@@ -20,7 +20,7 @@ struct Tcgen05 {
       "NVFP4 tokens and NVFP4 weights of all experts, multiplied as they are on Blackwell, with sums in tensor memory";
 
   static const KnobTable<Config>& knob_table() { return tcgen05::knob_table(); }
-  static std::optional<std::string> unsupported_reason(const GroupedProblem& problem, const DeviceSpec& device) {
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
     if (problem.a != Format::nvfp4 || problem.b != Format::nvfp4 || device.matrix_unit != MatrixUnit::tcgen05) {
       return fmt::format("strategy tcgen05 needs nvfp4 tokens, nvfp4 weights and a Blackwell GPU, not {} with {} on {}",
                          thresher::name(problem.a), thresher::name(problem.b), device.name);
@@ -29,15 +29,15 @@ struct Tcgen05 {
   }
   static OperandFormats formats(const Config&) { return {Format::nvfp4, Format::nvfp4}; }
 
-  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {
+  static std::vector<Config> candidates(const ProductProblem& problem, const Knobs&) {
     return tcgen05::candidates(problem);
   }
-  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     return tcgen05::infeasible_reasons(problem, config, device);
   }
-  static WorkModel work(const GroupedProblem& problem, const Config& config) { return tcgen05::work(problem, config); }
-  static PlannedCall plan(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
+  static WorkModel work(const ProductProblem& problem, const Config& config) { return tcgen05::work(problem, config); }
+  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
     return planned_call(problem, config, device.multiprocessors);
   }
 
@@ -57,7 +57,7 @@ struct Tcgen05 {
 }  // namespace
 }  // namespace tcgen05
 
-const Strategy<GroupedProblem>& tcgen05_strategy() {
+const Strategy<ProductProblem>& tcgen05_strategy() {
   static const KernelStrategy<tcgen05::Tcgen05> strategy;
   return strategy;
 }

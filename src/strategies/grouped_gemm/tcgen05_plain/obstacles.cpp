@@ -4,7 +4,7 @@
 
 namespace thresher::strategies::grouped_gemm::tcgen05_plain {
 
-std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                             const DeviceSpec& device) {
   const pipeline::TensorShape shape = shape_of(config);
   InfeasibleReasons found;

@@ -43,17 +43,17 @@ struct Plain : PlainKernels<Plain> {
   static constexpr bool takes_fp8(Format format) { return dual_gemm::is_plain_fp8(format); }
 
   static const KnobTable<Config>& knob_table() { return tcgen05_plain::knob_table(); }
-  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {
+  static std::vector<Config> candidates(const ProductProblem& problem, const Knobs&) {
     return tcgen05_plain::candidates(problem);
   }
-  static std::vector<std::string> infeasible_reasons(const GroupedProblem& problem, const Config& config,
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     return tcgen05_plain::infeasible_reasons(problem, config, device);
   }
-  static WorkModel work(const GroupedProblem& problem, const Config& config) {
+  static WorkModel work(const ProductProblem& problem, const Config& config) {
     return tcgen05_plain::work(problem, config);
   }
-  static PlainKernel kernel(const GroupedProblem& problem, const Config& config) {
+  static PlainKernel kernel(const ProductProblem& problem, const Config& config) {
     return {.strategy = name,
             .knobs = knob_table().knobs(config),
             .work = work(problem, config),
@@ -87,7 +87,7 @@ struct Plain : PlainKernels<Plain> {
 }  // namespace
 }  // namespace tcgen05_plain
 
-const Strategy<GroupedProblem>& tcgen05_plain_strategy() {
+const Strategy<ProductProblem>& tcgen05_plain_strategy() {
   static const KernelStrategy<tcgen05_plain::Plain> strategy;
   return strategy;
 }

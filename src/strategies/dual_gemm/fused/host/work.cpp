@@ -4,7 +4,7 @@
 
 namespace thresher::strategies::dual_gemm::fused {
 
-WorkModel work(const DualGemmProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   return {{tiled_kernel(problem, {.weight_rows = 2 * config.block_outputs,
                                   .slot_weight_rows = slot_weights(config),
                                   .tokens = block_tokens(config),

@@ -9,7 +9,7 @@ namespace thresher::strategies::dual_gemm::packed {
 namespace {
 
 /// What has to be done to the tokens before they can be multiplied with packed weights.
-std::optional<MemoryPass> preparation(const DualGemmProblem& problem, const Config& config) {
+std::optional<MemoryPass> preparation(const ProductProblem& problem, const Config& config) {
   const Preparation kind = preparation_of(config, problem.a, problem.k);
   if (kind == Preparation::none) {
     return std::nullopt;
@@ -18,7 +18,7 @@ std::optional<MemoryPass> preparation(const DualGemmProblem& problem, const Conf
                             : kind == Preparation::widen ? "widening the tokens"
                                                          : "padding the tokens";
   const int written_bits = kind == Preparation::fold ? 8 : 16;
-  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.k);
+  const double elements = static_cast<double>(problem.rows) * static_cast<double>(problem.k);
   return MemoryPass{title, elements * (stored_bits(problem.a) + written_bits) / 8, true};
 }
 
@@ -39,12 +39,12 @@ double merge_clocks(Numerics numerics) { return numerics == Numerics::fast ? 406
 
 }  // namespace
 
-WorkModel work(const DualGemmProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   WorkModel work;
   if (const auto pass = preparation(problem, config)) {
     work.parts.emplace_back(*pass);
   }
-  DualGemmProblem prepared = problem;
+  ProductProblem prepared = problem;
   prepared.a = problem.a == Format::nvfp4 ? Format::fp16 : problem.a;
   const bool shares = config.blocks_resident > 1;
   const bool is_measured = config.block_tokens >= 128 && !shares;

@@ -13,19 +13,19 @@ constexpr double bytes_of_sum = 4;
 double sum_bytes(const Config& config) { return bytes_of_sum * tile_rows * config.block_tokens; }
 
 /// Tokens whose scales are known to have no sign are read where they lie where their blocks fit the tiles.
-bool prepares(const DualGemmProblem& problem, const Config& config) {
-  return !config.unsigned_scales || !blocked_scales_fit(static_cast<u32>(problem.m), static_cast<u32>(problem.k),
+bool prepares(const ProductProblem& problem, const Config& config) {
+  return !config.unsigned_scales || !blocked_scales_fit(static_cast<u32>(problem.rows), static_cast<u32>(problem.k),
                                                         static_cast<u32>(config.block_tokens));
 }
 
-MemoryPass preparation(const DualGemmProblem& problem) {
-  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.k);
+MemoryPass preparation(const ProductProblem& problem) {
+  const double elements = static_cast<double>(problem.rows) * static_cast<double>(problem.k);
   return {"preparing the tokens", 2 * elements * stored_bits(problem.a) / 8, true};
 }
 
 }  // namespace
 
-TensorTiles tiles(const DualGemmProblem& problem, const Config& config, std::int64_t count) {
+TensorTiles tiles(const ProductProblem& problem, const Config& config, std::int64_t count) {
   TensorTiles of;
   of.count = count;
   of.steps =
@@ -39,13 +39,13 @@ TensorTiles tiles(const DualGemmProblem& problem, const Config& config, std::int
   return of;
 }
 
-WorkModel work(const DualGemmProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   WorkModel work;
   if (prepares(problem, config)) {
     work.parts.emplace_back(preparation(problem));
   }
-  const std::int64_t count =
-      ceil_div(problem.m, config.block_tokens) * ceil_div(problem.n, static_cast<std::int64_t>(tile_outputs(config)));
+  const std::int64_t count = ceil_div(problem.rows, config.block_tokens) *
+                             ceil_div(problem.n, static_cast<std::int64_t>(tile_outputs(config)));
   TensorKernel kernel;
   kernel.tiles = {tiles(problem, config, count)};
   kernel.pairs = config.blocks == 2;
@@ -56,7 +56,7 @@ WorkModel work(const DualGemmProblem& problem, const Config& config) {
   kernel.dram_bytes = compulsory_bytes(problem);
   const double computed = static_cast<double>(count) * tile_outputs(config) * config.block_tokens * slot_k *
                           k_steps(static_cast<u32>(problem.k));
-  kernel.useful_share = static_cast<double>(problem.m * problem.n) * static_cast<double>(problem.k) / computed;
+  kernel.useful_share = static_cast<double>(problem.rows * problem.n) * static_cast<double>(problem.k) / computed;
   work.parts.emplace_back(kernel);
   return work;
 }

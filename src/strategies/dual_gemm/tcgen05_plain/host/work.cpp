@@ -13,11 +13,11 @@ constexpr double bytes_of_sum = 4;
 
 double sum_bytes(const Config& config) { return matrices * bytes_of_sum * block_outputs * config.block_tokens; }
 
-TensorTiles tiles(const DualGemmProblem& problem, const Config& config) {
+TensorTiles tiles(const ProductProblem& problem, const Config& config) {
   const double tokens = config.block_tokens;
   TensorTiles of;
-  of.count =
-      ceil_div(problem.m, config.block_tokens) * ceil_div(problem.n, static_cast<std::int64_t>(tile_outputs(config)));
+  of.count = ceil_div(problem.rows, config.block_tokens) *
+             ceil_div(problem.n, static_cast<std::int64_t>(tile_outputs(config)));
   of.steps = static_cast<double>(ceil_div(ceil_div(problem.k, slot_k(config)), config.split_k));
   of.products = matrices * slot_products;
   of.product_operations = 2.0 * block_outputs * tokens * product_k(config);
@@ -30,7 +30,7 @@ TensorTiles tiles(const DualGemmProblem& problem, const Config& config) {
 
 }  // namespace
 
-WorkModel work(const DualGemmProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   TensorKernel kernel;
   kernel.tiles = {tiles(problem, config)};
   kernel.matrix_type = config.operand == Number::e4m3 ? MatrixType::fp8 : MatrixType::bits16;
@@ -42,7 +42,7 @@ WorkModel work(const DualGemmProblem& problem, const Config& config) {
   kernel.dram_bytes = compulsory_bytes(problem);
   const double computed = static_cast<double>(kernel.tiles.front().count) * tile_outputs(config) * config.block_tokens *
                           slot_k(config) * static_cast<double>(ceil_div(problem.k, slot_k(config)));
-  kernel.useful_share = static_cast<double>(problem.m * problem.n) * static_cast<double>(problem.k) / computed;
+  kernel.useful_share = static_cast<double>(problem.rows * problem.n) * static_cast<double>(problem.k) / computed;
   WorkModel work;
   work.parts.emplace_back(kernel);
   return work;

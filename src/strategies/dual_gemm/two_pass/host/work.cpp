@@ -14,12 +14,12 @@ void add_conversion(WorkModel& work, const char* title, Format format, double el
 
 }  // namespace
 
-WorkModel work(const DualGemmProblem& problem) {
+WorkModel work(const ProductProblem& problem) {
   WorkModel work;
   add_conversion(work, "converting the weights", problem.b, 2.0 * static_cast<double>(problem.n * problem.k));
-  add_conversion(work, "converting the tokens", problem.a, static_cast<double>(problem.m * problem.k));
-  work.parts.emplace_back(LibraryProducts{.count = 2, .m = problem.m, .n = problem.n, .k = problem.k});
-  const double outputs = static_cast<double>(problem.m * problem.n);
+  add_conversion(work, "converting the tokens", problem.a, static_cast<double>(problem.rows * problem.k));
+  work.parts.emplace_back(LibraryProducts{.count = 2, .m = problem.rows, .n = problem.n, .k = problem.k});
+  const double outputs = static_cast<double>(problem.rows * problem.n);
   work.parts.emplace_back(MemoryPass{"the activation", outputs * (2 * 4 + bits(problem.out) / 8.0)});
   return work;
 }

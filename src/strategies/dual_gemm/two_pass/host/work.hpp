@@ -1,10 +1,10 @@
 #pragma once
 /// What `two_pass` says of its work.
+#include "strategies/gemm/problem.hpp"
 #include "strategies/work_model.hpp"
-#include "thresher/dual_gemm.hpp"
 
 namespace thresher::strategies::dual_gemm::two_pass {
 
-[[nodiscard]] WorkModel work(const DualGemmProblem& problem);
+[[nodiscard]] WorkModel work(const ProductProblem& problem);
 
 }  // namespace thresher::strategies::dual_gemm::two_pass

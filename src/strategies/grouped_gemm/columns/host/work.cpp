@@ -5,7 +5,7 @@
 namespace thresher::strategies::grouped_gemm::columns {
 namespace {
 
-/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt): scales of
+/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt.xz): scales of
 /// blocks cost a multiplication and a shuffle for each addition.
 double promoting_share(const Config& config) {
   if (has_block_scales(scaling_knobs(config))) {
@@ -16,7 +16,7 @@ double promoting_share(const Config& config) {
 
 }  // namespace
 
-WorkModel work(const GroupedProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   WorkModel work;
   if (config.gathered) {
     const double read_and_written_bytes = 2.0 * element_bytes(config.operand);

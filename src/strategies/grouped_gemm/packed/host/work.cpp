@@ -7,10 +7,11 @@ namespace thresher::strategies::grouped_gemm::packed {
 namespace {
 
 /// Of the tokens that a usual call brings.
-double brought_tokens(const GroupedProblem& problem) {
-  return problem.layout == RowLayout::gathered ? static_cast<double>(problem.tokens)
-         : problem.layout == RowLayout::slots ? static_cast<double>(problem.experts) * static_cast<double>(problem.rows)
-                                              : usual_rows(problem);
+double brought_tokens(const ProductProblem& problem) {
+  return problem.layout == ProductRows::gathered ? static_cast<double>(problem.tokens)
+         : problem.layout == ProductRows::masked
+             ? static_cast<double>(problem.experts) * static_cast<double>(problem.rows)
+             : usual_rows(problem);
 }
 
 /// Of exact numerics, measured on an H200 with many rows an expert
@@ -28,7 +29,7 @@ double exact_share(const Config& config) {
 
 }  // namespace
 
-WorkModel work(const GroupedProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   const bool is_fast = config.numerics == Numerics::fast;
   const auto k = static_cast<double>(problem.k);
   const double prepared_bits = is_fast ? 8 : 16;

@@ -5,7 +5,7 @@
 namespace thresher::strategies::grouped_gemm::rows {
 namespace {
 
-/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt). By turns
+/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt.xz). By turns
 /// nothing hides a warpgroup's additions; scales of blocks cost a multiplication for each. Tiles of 128 outputs are not
 /// timed yet and taken for as fast as those of 96.
 double promoting_share(const Config& config) {
@@ -17,7 +17,7 @@ double promoting_share(const Config& config) {
 
 }  // namespace
 
-WorkModel work(const GroupedProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   WorkModel work;
   if (config.gathered) {
     const double read_and_written_bytes = 2.0 * element_bytes(config.operand);

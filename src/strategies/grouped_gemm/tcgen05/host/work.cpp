@@ -9,7 +9,7 @@ namespace {
 constexpr double bytes_of_sum = 4;
 
 /// Tiles of the columns that a usual expert's rows take.
-TensorTiles tiles(const GroupedProblem& problem, const Config& config) {
+TensorTiles tiles(const ProductProblem& problem, const Config& config) {
   const RowTiles rows = usual_row_tiles(problem, tile_widths_of(config));
   const double loaded = rows.columns / config.blocks;
   TensorTiles of;
@@ -26,7 +26,7 @@ TensorTiles tiles(const GroupedProblem& problem, const Config& config) {
 
 }  // namespace
 
-WorkModel work(const GroupedProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   const auto k = static_cast<double>(problem.k);
   WorkModel work;
   work.parts.emplace_back(

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double bytes_of_sum = 4;
 
-TensorTiles tile(const GroupedProblem& problem, const Config& config, double columns) {
+TensorTiles tile(const ProductProblem& problem, const Config& config, double columns) {
   const double loaded = columns / config.blocks;
   TensorTiles of;
   of.steps = static_cast<double>(ceil_div(problem.k, static_cast<std::int64_t>(slot_k(config))));
@@ -23,7 +23,7 @@ TensorTiles tile(const GroupedProblem& problem, const Config& config, double col
 
 }  // namespace
 
-WorkModel work(const GroupedProblem& problem, const Config& config) {
+WorkModel work(const ProductProblem& problem, const Config& config) {
   WorkModel work;
   if (config.gathered) {
     const double read_and_written_bytes = 2.0 * element_bytes(config.operand);
