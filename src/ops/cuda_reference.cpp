@@ -4,8 +4,8 @@
 #include "ops/cuda_weights.hpp"
 #include "ops/validate.hpp"
 #include "runtime/driver.hpp"
-#include "strategies/dual_gemm/reference/params.hpp"
-#include "strategies/dual_gemm/reference/program.hpp"
+#include "strategies/gemm/reference/params.hpp"
+#include "strategies/gemm/reference/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {

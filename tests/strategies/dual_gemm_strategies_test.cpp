@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "core/device_spec.hpp"
-#include "strategies/dual_gemm/cpu/config.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 #include "strategies/dual_gemm/tcgen05/program.hpp"
-#include "strategies/dual_gemm/two_pass/config.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "thresher/error.hpp"
@@ -39,8 +37,6 @@ TEST(KnobTables, NameEveryMember) {
   EXPECT_EQ(fused::knob_table().size(), member_count<fused::Config>);
   EXPECT_EQ(packed::knob_table().size(), member_count<packed::Config>);
   EXPECT_EQ(tcgen05::knob_table().size(), member_count<tcgen05::Config>);
-  EXPECT_EQ(member_count<two_pass::Config>, 1U);
-  EXPECT_EQ(member_count<host::Config>, 1U);
 }
 
 TEST(KnobTables, SpellEveryMemberThatTheCodeDependsOn) {

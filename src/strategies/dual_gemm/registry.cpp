@@ -1,6 +1,5 @@
 #include "strategies/dual_gemm/registry.hpp"
 
-#include "strategies/dual_gemm/cpu/strategy.hpp"
 #include "strategies/dual_gemm/interleaved/strategy.hpp"
 #include "strategies/dual_gemm/one_group/strategy.hpp"
 #include "strategies/dual_gemm/packed/strategy.hpp"
@@ -8,7 +7,8 @@
 #include "strategies/dual_gemm/sequential/strategy.hpp"
 #include "strategies/dual_gemm/tcgen05/strategy.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/strategy.hpp"
-#include "strategies/dual_gemm/two_pass/strategy.hpp"
+#include "strategies/gemm/cpu/strategy.hpp"
+#include "strategies/gemm/two_pass/strategy.hpp"
 #include "strategies/registry.hpp"
 
 namespace thresher::strategies::dual_gemm {

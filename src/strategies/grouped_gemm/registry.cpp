@@ -1,7 +1,7 @@
 #include "strategies/grouped_gemm/registry.hpp"
 
+#include "strategies/gemm/cpu/strategy.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
-#include "strategies/grouped_gemm/cpu/strategy.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"

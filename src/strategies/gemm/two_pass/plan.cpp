@@ -1,18 +1,53 @@
-#include "strategies/dual_gemm/two_pass/launch.hpp"
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/two_pass/host/work.hpp"
-#include "strategies/dual_gemm/two_pass/params.hpp"
-#include "strategies/dual_gemm/two_pass/program.hpp"
+#include "strategies/dual_gemm/host/tile_work.hpp"
 #include "strategies/gemm/tensors.hpp"
+#include "strategies/gemm/two_pass/params.hpp"
+#include "strategies/gemm/two_pass/strategy.hpp"
+#include "strategies/kernel_strategy.hpp"
+#include "thresher/error.hpp"
 
-namespace thresher::strategies::dual_gemm::two_pass {
+namespace thresher::strategies::dual_gemm {
+namespace two_pass {
 namespace {
 
 constexpr std::size_t product_alignment_bytes = 16;
 constexpr std::int64_t intermediate_padding = 32;  // elements: every float32 row starts at a multiple of 128 bytes
+constexpr std::int64_t max_blocks_of_a_grid = (std::int64_t{1} << 31) - 1;
+
+struct Config {
+  /// Weights are written in the format and with the alignment that the library's product takes before each product;
+  /// otherwise it reads them where they lie.
+  bool widens_weights = false;
+  bool operator==(const Config&) const = default;
+};
+
+/// The kernel `name` of the strategy's device code.
+std::string kernel_of(std::string_view name, std::string_view arguments) {
+  return fmt::format("thresher::strategies::dual_gemm::two_pass::{}<{}>", name, arguments);
+}
+
+std::string element(Format format) {
+  switch (format) {
+    case Format::fp16: return "thresher::machine::Half";
+    case Format::bf16: return "thresher::machine::BFloat16";
+    case Format::fp32: return "float";
+    default: break;
+  }
+  throw Error(ErrorCode::internal, "two_pass has no kernel for " + std::string(thresher::name(format)));
+}
+
+std::string copy_rows_kernel() { return kernel_of("copy_rows", "unsigned short"); }
+std::string widen_nvfp4_kernel(Format to) { return kernel_of("widen_nvfp4", element(to)); }
+std::string widen_to_float_kernel(Format from) { return kernel_of("widen_to_float", element(from)); }
+std::string activate_kernel(ActivationKind kind, Format out) {
+  return kernel_of("activate", fmt::format("thresher::strategies::dual_gemm::ActivationCode::{}, {}",
+                                           thresher::name(kind), element(out)));
+}
 
 std::int64_t intermediate_stride(std::int64_t n) { return round_up(n, intermediate_padding); }
 
@@ -44,7 +79,7 @@ bool product_can_read(const Tensor& matrix, Format product) {
 KernelLaunch launch_of(std::string title, const std::string& expression) {
   KernelLaunch launch;
   launch.title = std::move(title);
-  launch.program = program();
+  launch.program = two_pass::program();
   launch.expression = expression;
   launch.block.x = threads;
   launch.expected.uses_shared_memory = false;  // it only converts
@@ -160,8 +195,6 @@ KernelLaunch activation_launch(const ProductProblem& problem, const PlannedCall&
   return launch;
 }
 
-}  // namespace
-
 Format product_format(Format a, Format b) {
   if (a == b) {
     return a == Format::nvfp4 ? Format::fp16 : a;
@@ -206,7 +239,6 @@ PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
   add_product("gate", gate_index, gate);
   add_product("up", up_index, up);
   call.steps.emplace_back(activation_launch(problem, call, gate, up));
-  call.work = work(problem);
   call.data_alignment = product_alignment_bytes;
   if (!config.widens_weights) {
     call.alignments = {{gate_index, product_alignment_bytes}, {up_index, product_alignment_bytes}};
@@ -214,4 +246,103 @@ PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
   return call;
 }
 
-}  // namespace thresher::strategies::dual_gemm::two_pass
+/// A conversion reads values as they are stored and writes 16 bits.
+void add_conversion(WorkModel& work, const char* title, Format format, double elements) {
+  if (format_traits(format).has_scales()) {
+    work.parts.emplace_back(MemoryPass{title, elements * (stored_bits(format) + 16) / 8});
+  }
+}
+
+bool must_widen(const ProductProblem& problem) { return problem.b != product_format(problem.a, problem.b); }
+
+struct TwoPass : FamilyDefaults<ProductProblem, Config> {
+  static constexpr Overrides overrides{
+      .role = true, .own_choice = true, .candidates = true, .work = true, .built_in = true};
+  static constexpr std::string_view name = "two_pass";
+  static constexpr std::string_view summary = "two products of the vendor's library into float32, then the activation";
+  static Role role(const ProductProblem&) { return Role::fallback; }
+
+  static const KnobTable<Config>& knob_table() {
+    static const KnobTable<Config> table{
+        "thresher::strategies::dual_gemm::two_pass::Config",
+        {flag("widens_weights", &Config::widens_weights, "weights are copied for the library before each product")}};
+    return table;
+  }
+
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec&) {
+    if (bits(problem.a) == 8 || bits(problem.b) == 8) {
+      return fmt::format("strategy two_pass takes fp16, bf16 and nvfp4, not {} with {}", thresher::name(problem.a),
+                         thresher::name(problem.b));
+    }
+    return cannot_quantize_output(name, problem.out);
+  }
+
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
+                                                     const DeviceSpec&) {
+    std::vector<std::string> found;
+    if (must_widen(problem) && !config.widens_weights) {
+      found.push_back(fmt::format("weights of {} with tokens of {} must be widened: leave widens_weights = false out",
+                                  thresher::name(problem.b), thresher::name(problem.a)));
+    }
+    if (const std::int64_t blocks = max_blocks(problem); blocks > max_blocks_of_a_grid) {
+      found.push_back(fmt::format("a matrix needs {} blocks of two_pass, a GPU takes {} at once: split the problem",
+                                  blocks, max_blocks_of_a_grid));
+    }
+    return found;
+  }
+
+  static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
+    return {.widens_weights = must_widen(problem)};
+  }
+  /// Weights as they lie first: those that the library cannot read take the second.
+  static std::vector<Config> candidates(const ProductProblem&, const Config&, const Knobs&, const DeviceSpec&) {
+    return {{.widens_weights = false}, {.widens_weights = true}};
+  }
+
+  static WorkModel work(const ProductProblem& problem, const Config&, const DeviceSpec&) {
+    WorkModel work;
+    add_conversion(work, "converting the weights", problem.b, 2.0 * static_cast<double>(problem.n * problem.k));
+    add_conversion(work, "converting the tokens", problem.a, static_cast<double>(problem.rows * problem.k));
+    work.parts.emplace_back(LibraryProducts{.count = 2, .m = problem.rows, .n = problem.n, .k = problem.k});
+    const double outputs = static_cast<double>(problem.rows * problem.n);
+    work.parts.emplace_back(MemoryPass{"the activation", outputs * (2 * 4 + bits(problem.out) / 8.0)});
+    return work;
+  }
+
+  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    return planned_call(problem, config);
+  }
+
+  /// One program holds every kernel of it.
+  static std::vector<Sample<ProductProblem>> built_in() {
+    return {{DualGemmProblem{.m = 8, .n = 8, .k = 16, .a = Format::nvfp4, .b = Format::nvfp4}, {}}};
+  }
+};
+
+}  // namespace
+
+DeviceProgram program() {
+  DeviceProgram program{.title = "two_pass",
+                        .text = "#include \"strategies/gemm/two_pass/device/kernels.hpp\"\n",
+                        .kernels = {copy_rows_kernel()},
+                        .options = {}};
+  for (const Format format : {Format::fp16, Format::bf16}) {
+    program.kernels.push_back(widen_nvfp4_kernel(format));
+    program.kernels.push_back(widen_to_float_kernel(format));
+  }
+  for (const ActivationKind kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
+    for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
+      program.kernels.push_back(activate_kernel(kind, out));
+    }
+  }
+  return program;
+}
+
+}  // namespace two_pass
+
+const Strategy<ProductProblem>& two_pass_strategy() {
+  static const KernelStrategy<two_pass::TwoPass> strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::dual_gemm

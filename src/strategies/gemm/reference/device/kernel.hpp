@@ -5,7 +5,7 @@
 #include "machine/named_barrier.hpp"
 #include "machine/shared.hpp"
 #include "strategies/dual_gemm/device/definition.hpp"
-#include "strategies/dual_gemm/reference/params.hpp"
+#include "strategies/gemm/reference/params.hpp"
 
 namespace thresher::strategies::dual_gemm::reference {
 

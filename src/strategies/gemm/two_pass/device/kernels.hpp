@@ -3,7 +3,7 @@
 /// and the activation is applied to its float32 results.
 #include "machine/launch.hpp"
 #include "strategies/dual_gemm/device/definition.hpp"
-#include "strategies/dual_gemm/two_pass/params.hpp"
+#include "strategies/gemm/two_pass/params.hpp"
 
 namespace thresher::strategies::dual_gemm::two_pass {
 
