@@ -32,12 +32,13 @@
 #include "planner/predict.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace {
 
+using thresher::strategies::gemm::Product;
 using namespace thresher;
 namespace grouped = strategies::grouped_gemm;
 
@@ -200,7 +201,7 @@ struct Variant {
 std::vector<Variant> variants_of(const Wanted& wanted, const GroupedProblem& problem, const DeviceSpec& device) {
   std::vector<Variant> variants;
   const std::vector<Knobs> asked = wanted.knobs.empty() ? std::vector<Knobs>{Knobs{}} : wanted.knobs;
-  for (const auto* const strategy : grouped::strategies_of(DeviceKind::cuda)) {
+  for (const auto* const strategy : grouped::strategies_of(Product::grouped, DeviceKind::cuda)) {
     if ((!wanted.strategy.empty() && strategy->name() != wanted.strategy) ||
         strategy->unsupported_reason(problem, device)) {
       continue;

@@ -23,12 +23,13 @@
 #include "ops/validate_attention.hpp"
 #include "ops/validate_grouped.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/dual_gemm/registry.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
 namespace {
+
+using strategies::gemm::Product;
 
 /// What may be asked of every operation.
 struct PlanArguments {
@@ -304,7 +305,8 @@ void add_gemm(CLI::App& plan_command, Context& context) {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
       refuse_beside_help_knobs(*command);
-      print_knobs<strategies::gemm::ProductProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
+      print_knobs<strategies::gemm::ProductProblem>(
+          strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda));
       return;
     }
     require_all(*command, needed);
@@ -345,7 +347,8 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
     refuse_words_before(*command);
     if (arguments->help_knobs) {
       refuse_beside_help_knobs(*command);
-      print_knobs<strategies::gemm::ProductProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
+      print_knobs<strategies::gemm::ProductProblem>(
+          strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda));
       return;
     }
     require_all(*command, needed);
@@ -393,7 +396,8 @@ void add_plan(CLI::App& app, Context& context) {
     }
     if (arguments->help_knobs) {
       refuse_beside_help_knobs(*command);
-      print_knobs<strategies::gemm::ProductProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda));
+      print_knobs<strategies::gemm::ProductProblem>(
+          strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda));
       return;
     }
     const DualGemmOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};

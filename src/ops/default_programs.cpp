@@ -5,9 +5,8 @@
 #include "ops/cuda_programs.hpp"
 #include "strategies/append/call.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/dual_gemm/registry.hpp"
 #include "strategies/gemm/reference/program.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/pause_program.hpp"
 #include "strategies/word_sum/program.hpp"
@@ -15,6 +14,8 @@
 
 namespace thresher::ops {
 namespace {
+
+using strategies::gemm::Product;
 
 void add_once(std::vector<strategies::DeviceProgram>& programs, const strategies::DeviceProgram& program) {
   const auto is_same = [&](const strategies::DeviceProgram& known) {
@@ -63,10 +64,11 @@ void add_built_in(std::vector<strategies::PlannedCall>& calls, strategies::Strat
 std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
   std::vector<strategies::PlannedCall> calls;
   const DeviceSpec& device = device_of(arch);
-  add_built_in<strategies::gemm::ProductProblem>(calls, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
+  add_built_in<strategies::gemm::ProductProblem>(
+      calls, strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), device);
   add_built_in<AttentionProblem>(calls, strategies::attention::registry().of(DeviceKind::cuda), device);
-  add_built_in<strategies::gemm::ProductProblem>(calls, strategies::grouped_gemm::strategies_of(DeviceKind::cuda),
-                                                 device);
+  add_built_in<strategies::gemm::ProductProblem>(
+      calls, strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), device);
   for (std::vector<strategies::PlannedCall> some :
        {strategies::moe_layer::built_in(), strategies::append::built_in(device)}) {
     std::move(some.begin(), some.end(), std::back_inserter(calls));

@@ -10,11 +10,13 @@
 #include "ops/tensor_checks.hpp"
 #include "ops/validate.hpp"
 #include "planner/choose.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher {
 namespace {
+
+using strategies::gemm::Product;
 
 /// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
 void require_strategy(const Device& device, const std::string& strategy) {
@@ -97,7 +99,7 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor
 
 std::vector<std::string> dual_gemm_strategies(const Device& device) {
   std::vector<std::string> names;
-  for (const auto* strategy : strategies::dual_gemm::strategies_of(device.kind())) {
+  for (const auto* strategy : strategies::gemm::strategies_of(Product::dual_gemm, device.kind())) {
     names.emplace_back(strategy->name());
   }
   return names;

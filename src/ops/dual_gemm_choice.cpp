@@ -4,16 +4,17 @@
 
 #include "ops/cuda_device_spec.hpp"
 #include "ops/tuning.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
 using strategies::PlannedCall;
+using strategies::gemm::Product;
 using Strategies = strategies::Strategies<strategies::gemm::ProductProblem>;
 
-Strategies all_of(DeviceKind kind) { return strategies::dual_gemm::strategies_of(kind); }
+Strategies all_of(DeviceKind kind) { return strategies::gemm::strategies_of(Product::dual_gemm, kind); }
 
 }  // namespace
 

@@ -6,11 +6,12 @@
 #include "ops/dual_gemm_choice.hpp"
 #include "ops/grouped_choice.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/dual_gemm/registry.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
+
+using strategies::gemm::Product;
 
 strategies::PlannedCall planned_call(const DualGemmProblem& problem, const DualGemmOptions& options,
                                      const DeviceSpec& device) {
@@ -28,7 +29,8 @@ strategies::PlannedCall planned_call(const GroupedProblem& problem, const Groupe
 }
 
 planner::Choices choices(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
-  return planner::choose(strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem, request_of(options), device);
+  return planner::choose(strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), problem,
+                         request_of(options), device);
 }
 
 planner::Choices choices(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device) {
@@ -37,8 +39,8 @@ planner::Choices choices(const AttentionProblem& problem, const AttentionOptions
 }
 
 planner::Choices choices(const GroupedProblem& problem, const GroupedOptions& options, const DeviceSpec& device) {
-  return planner::choose(strategies::grouped_gemm::strategies_of(DeviceKind::cuda), problem, request_of(options),
-                         device);
+  return planner::choose(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), problem,
+                         request_of(options), device);
 }
 
 planner::Prediction forecast(const strategies::PlannedCall& call, const DeviceSpec& device,

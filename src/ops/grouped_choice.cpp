@@ -3,21 +3,23 @@
 #include <algorithm>
 
 #include "ops/cuda_device_spec.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/grouped_gemm/host/dense.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 
 using strategies::PlannedCall;
-using strategies::grouped_gemm::strategies_of;
+using strategies::gemm::Product;
+using strategies::gemm::strategies_of;
 
 std::string grouped_format_obstacle(DeviceKind kind, const DeviceSpec& device, const GroupedProblem& problem,
                                     const GroupedOptions& options) {
-  return options.strategy.empty()
-             ? ""
-             : named_strategy(strategies_of(kind), options.strategy).unsupported_reason(problem, device).value_or("");
+  return options.strategy.empty() ? ""
+                                  : named_strategy(strategies_of(Product::grouped, kind), options.strategy)
+                                        .unsupported_reason(problem, device)
+                                        .value_or("");
 }
 
 std::string grouped_format_obstacle(const Device& device, const GroupedProblem& problem,
@@ -39,7 +41,7 @@ std::string grouped_obstacle(const Device& device, const GroupedProblem& problem
 
 PlannedCall choose_grouped(const GroupedProblem& problem, const planner::Request& request, DeviceKind kind,
                            const DeviceSpec& device, const TensorObstacle& obstacle) {
-  return choose_call(strategies_of(kind), problem, request, device, obstacle);
+  return choose_call(strategies_of(Product::grouped, kind), problem, request, device, obstacle);
 }
 
 PlannedCall with_bounds(PlannedCall call, const GroupedProblem& problem, Bounds bounds, DeviceKind kind) {
@@ -53,7 +55,7 @@ PlannedCall with_bounds(PlannedCall call, const GroupedProblem& problem, Bounds 
 
 void require_grouped_strategy(const Device& device, const std::string& strategy) {
   if (!strategy.empty()) {
-    (void)named_strategy(strategies_of(device.kind()), strategy);
+    (void)named_strategy(strategies_of(Product::grouped, device.kind()), strategy);
   }
 }
 

@@ -5,7 +5,7 @@
 #include "ops/grouped_choice.hpp"
 #include "ops/tensor_checks.hpp"
 #include "ops/validate_grouped.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher {
@@ -81,7 +81,7 @@ GroupedGemm plan(const Device& device, const GroupedProblem& problem, const Grou
 
 std::vector<std::string> grouped_gemm_strategies(const Device& device) {
   std::vector<std::string> names;
-  for (const auto* strategy : strategies::grouped_gemm::strategies_of(device.kind())) {
+  for (const auto* strategy : strategies::gemm::strategies_of(strategies::gemm::Product::grouped, device.kind())) {
     names.emplace_back(strategy->name());
   }
   return names;

@@ -11,12 +11,14 @@
 #include "ops/cuda_packed_weights.hpp"
 #include "pipeline/timeline.hpp"
 #include "runtime/stream.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
+
+using strategies::gemm::Product;
 
 namespace tensors = strategies::dual_gemm;
 
@@ -93,7 +95,7 @@ std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, cons
   const auto obstacle = [&](const strategies::PlannedCall& call) { return weights_obstacle(call, b1_gate, b2_up); };
   const strategies::PlannedCall chosen = choose_dual_gemm(problem, request_of(options), device.kind(), spec, obstacle);
   const auto* const strategy = strategies::find_strategy<strategies::gemm::ProductProblem>(
-      strategies::dual_gemm::strategies_of(device.kind()), chosen.strategy);
+      strategies::gemm::strategies_of(Product::dual_gemm, device.kind()), chosen.strategy);
   std::optional<strategies::ProfiledCall> profiled =
       strategy->profiled(problem, chosen.knobs, spec, {variant.profile != nullptr, variant.ablation});
   if (!profiled) {

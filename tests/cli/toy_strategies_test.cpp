@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "cli/entry.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "support/scratch_folder.hpp"
 #include "support/toy_strategies.hpp"
 
 namespace thresher::cli {
 namespace {
+
+using strategies::gemm::Product;
 
 constexpr const char* suite = R"(title = "Tiny"
 operation = "dual_gemm"
@@ -59,8 +61,8 @@ std::string slurp(const std::filesystem::path& path) {
 class ToyStrategies : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    strategies::dual_gemm::register_strategy(test::toy_gpu_strategy());
-    strategies::dual_gemm::register_strategy(test::toy_cpu_strategy());
+    strategies::gemm::register_strategy(test::toy_gpu_strategy(), {Product::dual_gemm});
+    strategies::gemm::register_strategy(test::toy_cpu_strategy(), {Product::dual_gemm});
   }
 
   ToyStrategies() {

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "ops/cuda_call.hpp"
-#include "strategies/dual_gemm/registry.hpp"
 #include "strategies/emulated_case.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "support/gpu_dual_gemm_case.hpp"
 
@@ -25,13 +25,14 @@ namespace {
 using strategies::CallTensors;
 using strategies::KernelLaunch;
 using strategies::PlannedCall;
+using strategies::gemm::Product;
 using test::DualGemmCase;
 using test::Layout;
 using test::Matrix;
 
 const strategies::Strategy<strategies::gemm::ProductProblem>& strategy(const char* name) {
   return *strategies::find_strategy<strategies::gemm::ProductProblem>(
-      strategies::dual_gemm::strategies_of(DeviceKind::cuda), name);
+      strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), name);
 }
 
 /// What a strategy is tried with: formats of tokens and weights.

@@ -3,17 +3,19 @@
 
 #include "planner/choose.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 
 namespace thresher::planner {
 namespace {
+
+using strategies::gemm::Product;
 
 // One number says what a launch takes and what is in the way of it.
 TEST(Choices, EveryCandidatesLaunchesFitTheDevice) {
   const DeviceSpec& device = device_spec("H200");
   for (const Format b : {Format::fp16, Format::nvfp4}) {
     const DualGemmProblem problem{.m = 300, .n = 4096, .k = 7168, .a = Format::fp16, .b = b, .out = Format::fp16};
-    const auto all = strategies::dual_gemm::strategies_of(DeviceKind::cuda);
+    const auto all = strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda);
     for (const Choice& choice : choose<strategies::gemm::ProductProblem>(all, problem, {}, device).ranked) {
       for (const strategies::Step& step :
            planned<strategies::gemm::ProductProblem>(all, problem, choice, device).steps) {
@@ -44,7 +46,8 @@ TEST(Choices, EveryCandidatesWorkIsItsPlans) {
       for (const std::int64_t m : {1, 40, 256, 2048}) {
         for (const std::int64_t k : {7168, 7184}) {
           const DualGemmProblem problem{.m = m, .n = 4096, .k = k, .a = Format::fp16, .b = b, .out = Format::fp16};
-          expect_planned_work<strategies::gemm::ProductProblem>(strategies::dual_gemm::strategies_of(kind), problem);
+          expect_planned_work<strategies::gemm::ProductProblem>(
+              strategies::gemm::strategies_of(Product::dual_gemm, kind), problem);
         }
       }
     }

@@ -4,13 +4,13 @@
 #include <string_view>
 
 #include "planner/predict.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 
 namespace thresher::planner::testing {
 
 inline strategies::PlannedCall planned(const DualGemmProblem& problem, std::string_view strategy,
                                        const std::string& knobs, std::string_view device = "H200") {
-  const auto all = strategies::dual_gemm::strategies_of(DeviceKind::cuda);
+  const auto all = strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda);
   return strategies::find_strategy<strategies::gemm::ProductProblem>(all, strategy)
       ->plan(problem, Knobs::parse(knobs), device_spec(device));
 }

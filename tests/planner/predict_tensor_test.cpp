@@ -10,6 +10,7 @@
 namespace thresher::planner {
 namespace {
 
+using strategies::gemm::Product;
 using testing::predicted;
 
 DualGemmProblem nvfp4_problem(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {
@@ -125,7 +126,7 @@ TEST(PredictTensor, UnequalTilesFillTheCard) {
 TEST(PredictTensor, TheIntervalHoldsThePredictionAndWhatEachConstantDoesToIt) {
   for (const std::int64_t m : {16, 256, 512}) {
     for (const Knobs& knobs : strategies::find_strategy<strategies::gemm::ProductProblem>(
-                                  strategies::dual_gemm::strategies_of(DeviceKind::cuda), "tcgen05")
+                                  strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), "tcgen05")
                                   ->candidates(nvfp4_problem(m), {}, device_spec("B200"))) {
       const auto work = testing::planned(nvfp4_problem(m), "tcgen05", knobs.text(), "B200").work;
       const Prediction prediction = predict(work, device_spec("B200"));
@@ -175,10 +176,10 @@ TEST(PredictTensor, NoIntervalWhereTheCardWasMeasured) {
 TEST(PredictTensor, BlackwellTakesTheStrategyThatItsTensorCoresAreMadeFor) {
   for (const char* device : {"B200", "GB300"}) {
     for (const std::int64_t m : {1, 64, 256, 512, 4096}) {
-      const auto ranked =
-          choose<strategies::gemm::ProductProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda),
-                                                   nvfp4_problem(m), {}, device_spec(device))
-              .ranked;
+      const auto ranked = choose<strategies::gemm::ProductProblem>(
+                              strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), nvfp4_problem(m),
+                              {}, device_spec(device))
+                              .ranked;
       ASSERT_FALSE(ranked.empty());
       EXPECT_EQ(ranked.front().strategy, "tcgen05") << device << " " << m;
       EXPECT_EQ(*ranked.front().knobs.find("unsigned_scales"), "false");

@@ -11,6 +11,7 @@
 namespace thresher::planner {
 namespace {
 
+using strategies::gemm::Product;
 using testing::planned;
 using testing::predicted;
 
@@ -19,8 +20,8 @@ DualGemmProblem problem_of(std::int64_t m, std::int64_t n = 4096, std::int64_t k
 }
 
 Choices choices(const DualGemmProblem& problem, const DeviceSpec& device) {
-  return choose<strategies::gemm::ProductProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem, {},
-                                                  device);
+  return choose<strategies::gemm::ProductProblem>(strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda),
+                                                  problem, {}, device);
 }
 
 // The origin's first sure win: more stages. 30 % slower, measured.

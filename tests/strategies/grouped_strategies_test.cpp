@@ -7,9 +7,9 @@
 
 #include "core/device_spec.hpp"
 #include "pipeline/grouped/groups.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/columns/config.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 const DeviceSpec& h200() { return device_spec("H200"); }
 
 const Strategy<ProductProblem>& strategy(std::string_view name) {
-  return *find_strategy<ProductProblem>(strategies_of(DeviceKind::cuda), name);
+  return *find_strategy<ProductProblem>(strategies_of(Product::grouped, DeviceKind::cuda), name);
 }
 
 const DeviceSpec& b200() { return device_spec("B200"); }
@@ -38,7 +38,7 @@ GroupedProblem in_nvfp4() {
 }
 
 TEST(GroupedStrategies, SamplesAndBuiltInCallsHaveNoObstacle) {
-  for (const auto* of_a_gpu : strategies_of(DeviceKind::cuda)) {
+  for (const auto* of_a_gpu : strategies_of(Product::grouped, DeviceKind::cuda)) {
     for (const auto& samples : {of_a_gpu->samples(), of_a_gpu->built_in()}) {
       for (const auto& [problem, knobs] : samples) {
         const DeviceSpec& card = of_a_gpu->unsupported_reason(problem, h200()) ? b200() : h200();
@@ -236,7 +236,7 @@ TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {
 // Where clusters split K a tile is for all blocks of one.
 TEST(GroupedStrategies, LaunchWholeClustersForASingleTile) {
   void* const somewhere = reinterpret_cast<void*>(std::uintptr_t{256});
-  for (const auto* of_a_gpu : strategies_of(DeviceKind::cuda)) {
+  for (const auto* of_a_gpu : strategies_of(Product::grouped, DeviceKind::cuda)) {
     for (const auto& [sampled, knobs] : of_a_gpu->samples()) {
       ProductProblem problem = sampled;
       if (problem.layout != ProductRows::contiguous) {

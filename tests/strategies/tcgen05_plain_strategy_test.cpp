@@ -7,16 +7,16 @@
 #include <set>
 #include <variant>
 
-#include "strategies/dual_gemm/registry.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/params.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/program.hpp"
+#include "strategies/gemm/registry.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05_plain {
 namespace {
 
 const DeviceSpec& card() { return device_spec("B200"); }
 const Strategy<ProductProblem>& plain() {
-  return *find_strategy<ProductProblem>(strategies_of(DeviceKind::cuda), "tcgen05_plain");
+  return *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "tcgen05_plain");
 }
 DualGemmProblem plain_problem(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {
   return {.m = m, .n = n, .k = k, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};

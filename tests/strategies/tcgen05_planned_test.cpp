@@ -8,7 +8,7 @@
 #include "emulated_case.hpp"
 #include "reference/dual_gemm.hpp"
 #include "reference/tolerance.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 
 namespace thresher::strategies::dual_gemm {
 namespace {
@@ -18,7 +18,7 @@ using test::Layout;
 using test::Matrix;
 
 const Strategy<ProductProblem>& strategy() {
-  return *find_strategy<ProductProblem>(strategies_of(DeviceKind::cuda), "tcgen05");
+  return *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "tcgen05");
 }
 
 PlannedCall planned(const DualGemmProblem& problem, const Knobs& knobs) {

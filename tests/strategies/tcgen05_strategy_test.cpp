@@ -6,10 +6,10 @@
 
 #include "runtime/nvrtc.hpp"
 #include "strategies/device_program.hpp"
-#include "strategies/dual_gemm/registry.hpp"
 #include "strategies/dual_gemm/tcgen05/candidates.hpp"
 #include "strategies/dual_gemm/tcgen05/launches.hpp"
 #include "strategies/dual_gemm/tcgen05/program.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 const DeviceSpec& b200() { return device_spec("B200"); }
 const Strategy<ProductProblem>& strategy() {
-  return *find_strategy<ProductProblem>(strategies_of(DeviceKind::cuda), "tcgen05");
+  return *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "tcgen05");
 }
 
 DualGemmProblem problem_of(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {

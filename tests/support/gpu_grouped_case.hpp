@@ -12,8 +12,8 @@
 #include "ops/cuda_device_spec.hpp"
 #include "reference/plain_sums.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
 #include "support/grouped_checks.hpp"
 #include "support/tensor_on_gpu.hpp"
 
@@ -146,7 +146,8 @@ class GpuRun {
 template <class Act>
 void for_every_choice(const GroupedProblem& problem, const Act& act) {
   const DeviceSpec here = device();
-  for (const GroupedStrategy* const strategy : strategies::grouped_gemm::strategies_of(DeviceKind::cuda)) {
+  for (const GroupedStrategy* const strategy :
+       strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda)) {
     if (!strategy->unsupported_reason(problem, here)) {
       std::vector<Knobs> all = strategy->candidates(problem, {}, here);
       if (bits(problem.b) < 16) {

@@ -12,12 +12,14 @@
 #include "arena/dual_gemm/task.hpp"
 #include "ops/dual_gemm_choice.hpp"
 #include "ops/forecast.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
+
+using strategies::gemm::Product;
 
 /// What a user without Thresher does.
 constexpr const char* baseline = "two_pass";
@@ -65,7 +67,7 @@ class DualGemmRunner final : public Runner {
 
 std::vector<std::string> DualGemmOperation::contestants(DeviceKind kind) const {
   std::vector<std::string> known;
-  for (const auto* strategy : strategies::dual_gemm::strategies_of(kind)) {
+  for (const auto* strategy : strategies::gemm::strategies_of(Product::dual_gemm, kind)) {
     known.emplace_back(strategy->name());
   }
   const auto naive = std::find(known.begin(), known.end(), baseline);

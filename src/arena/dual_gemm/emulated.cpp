@@ -13,13 +13,14 @@
 #include "arena/emulation/planned_run.hpp"
 #include "formats/scales.hpp"
 #include "ops/forecast.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
 using strategies::PlannedCall;
+using strategies::gemm::Product;
 using Strategy = strategies::Strategy<strategies::gemm::ProductProblem>;
 
 bool only_launches(const PlannedCall& call) {
@@ -154,7 +155,7 @@ class DualGemmEmulation final : public EmulatedOperation {
  public:
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
-    for (const Strategy* strategy : strategies::dual_gemm::strategies_of(DeviceKind::cuda)) {
+    for (const Strategy* strategy : strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda)) {
       if (!strategy->samples().empty()) {
         names.emplace_back(strategy->name());
       }
@@ -189,7 +190,7 @@ class DualGemmEmulation final : public EmulatedOperation {
  private:
   static const Strategy& named(const std::string& name) {
     return *strategies::find_strategy<strategies::gemm::ProductProblem>(
-        strategies::dual_gemm::strategies_of(DeviceKind::cuda), name);
+        strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), name);
   }
 };
 

@@ -13,11 +13,13 @@
 #include "arena/operation/planned_code.hpp"
 #include "ops/forecast.hpp"
 #include "ops/grouped_choice.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
+
+using strategies::gemm::Product;
 
 /// A planned call of either kind.
 class PlannedProduct {
@@ -105,7 +107,7 @@ const GroupedProblem& grouped(const Problem& problem) { return problem.as<Groupe
 
 std::vector<std::string> GroupedOperation::contestants(DeviceKind kind) const {
   std::vector<std::string> known;
-  for (const auto* strategy : strategies::grouped_gemm::strategies_of(kind)) {
+  for (const auto* strategy : strategies::gemm::strategies_of(Product::grouped, kind)) {
     known.emplace_back(strategy->name());
   }
   return known;

@@ -11,13 +11,15 @@
 #include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/task.hpp"
 #include "ops/forecast.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/host/dense.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
+
+using strategies::gemm::Product;
 
 namespace tensors = strategies::grouped_gemm;
 using strategies::PlannedCall;
@@ -203,7 +205,7 @@ class GroupedEmulation final : public EmulatedOperation {
 
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
-    for (const Strategy* strategy : tensors::strategies_of(DeviceKind::cuda)) {
+    for (const Strategy* strategy : tensors::strategies_of(Product::grouped, DeviceKind::cuda)) {
       if (!samples(std::string(strategy->name()), nullptr).empty()) {
         names.emplace_back(strategy->name());
       }
@@ -238,7 +240,8 @@ class GroupedEmulation final : public EmulatedOperation {
 
  private:
   static const Strategy& named(const std::string& name) {
-    return *strategies::find_strategy<strategies::gemm::ProductProblem>(tensors::strategies_of(DeviceKind::cuda), name);
+    return *strategies::find_strategy<strategies::gemm::ProductProblem>(
+        tensors::strategies_of(Product::grouped, DeviceKind::cuda), name);
   }
 
   [[nodiscard]] bool is_of_kind(const GroupedProblem& problem) const {

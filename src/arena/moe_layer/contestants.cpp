@@ -18,12 +18,13 @@
 #include "ops/gemm_problem.hpp"
 #include "ops/grouped_choice.hpp"
 #include "ops/layer_parts.hpp"
-#include "strategies/dual_gemm/registry.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
+
+using strategies::gemm::Product;
 
 /// A planned layer of either kind.
 class PlannedLayer {
@@ -123,10 +124,10 @@ void check_product(const char* product, strategies::Strategies<Problem> all,
 void check_products(const LayerTask& task, const MoeOptions& options, DeviceKind kind, const DeviceSpec& device) {
   constexpr const char* of_gate_up = "gate_up";
   constexpr const char* of_down = "down";
-  const auto products = strategies::grouped_gemm::strategies_of(kind);
+  const auto products = strategies::gemm::strategies_of(Product::grouped, kind);
   if (task.is_dense) {
     const GatedMlpProblem problem = gated_mlp_of(task);
-    check_product(of_gate_up, strategies::dual_gemm::strategies_of(kind), ops::gate_up_problem(problem),
+    check_product(of_gate_up, strategies::gemm::strategies_of(Product::dual_gemm, kind), ops::gate_up_problem(problem),
                   options.gate_up, device);
     check_product(of_down, products, ops::one_expert(ops::down_problem(problem)), options.down, device);
   } else {
@@ -139,8 +140,8 @@ void check_products(const LayerTask& task, const MoeOptions& options, DeviceKind
 
 std::vector<std::string> LayerOperation::contestants(DeviceKind kind) const {
   // What a user without Thresher does comes first, as it does among the products.
-  std::vector<std::string> known =
-      is_dense_ ? dual_gemm_operation().contestants(kind) : names_of(strategies::grouped_gemm::strategies_of(kind));
+  std::vector<std::string> known = is_dense_ ? dual_gemm_operation().contestants(kind)
+                                             : names_of(strategies::gemm::strategies_of(Product::grouped, kind));
   known.emplace_back(planned_layer);
   return known;
 }

@@ -11,14 +11,14 @@
 #include "arena/moe_layer/operation.hpp"
 #include "arena/moe_layer/options.hpp"
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/registry.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
 using strategies::PlannedCall;
+using strategies::gemm::Product;
 using GroupedSample = strategies::Sample<strategies::gemm::ProductProblem>;
 
 constexpr std::int64_t max_emulated_choices = 1 << 16;
@@ -156,13 +156,13 @@ class LayerKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::vector<Extents> edges_of_gate_up() const {
-    return task_.is_dense ? edges_of(strategies::dual_gemm::strategies_of(DeviceKind::cuda), options_.gate_up,
-                                     ops::gate_up_problem(gated_mlp_of(task_)), device_)
-                          : edges_of(strategies::grouped_gemm::strategies_of(DeviceKind::cuda), options_.gate_up,
-                                     gate_up_problem(task_.problem), device_);
+    return task_.is_dense ? edges_of(strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda),
+                                     options_.gate_up, ops::gate_up_problem(gated_mlp_of(task_)), device_)
+                          : edges_of(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda),
+                                     options_.gate_up, gate_up_problem(task_.problem), device_);
   }
   [[nodiscard]] std::vector<Extents> edges_of_down() const {
-    return edges_of(strategies::grouped_gemm::strategies_of(DeviceKind::cuda), options_.down,
+    return edges_of(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), options_.down,
                     down_problem(task_.problem), device_);
   }
 
@@ -178,7 +178,7 @@ struct DownSample {
 };
 std::optional<DownSample> down_behind(Format intermediate, const std::string& strategy, const DeviceSpec& card) {
   std::optional<DownSample> found;
-  for (const auto* of : strategies::grouped_gemm::strategies_of(DeviceKind::cuda)) {
+  for (const auto* of : strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda)) {
     for (const GroupedSample& sample : of->samples()) {
       const GroupedProblem p = sample.problem;
       const bool fits = !p.activation && !p.row_weights && p.layout == RowLayout::packed && p.a == intermediate &&
@@ -219,9 +219,9 @@ class LayerEmulation final : public EmulatedOperation {
       }
     };
     if (is_dense_) {
-      add(strategies::dual_gemm::strategies_of(DeviceKind::cuda));
+      add(strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda));
     } else {
-      add(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
+      add(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda));
     }
     return names;
   }
@@ -241,10 +241,10 @@ class LayerEmulation final : public EmulatedOperation {
   [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(
       const std::string& wanted, const DeviceSpec* wanted_card) const override {
     return is_dense_ ? samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
-                                      strategies::dual_gemm::strategies_of(DeviceKind::cuda), wanted),
+                                      strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), wanted),
                                   wanted_card)
                      : samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
-                                      strategies::grouped_gemm::strategies_of(DeviceKind::cuda), wanted),
+                                      strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), wanted),
                                   wanted_card);
   }
 

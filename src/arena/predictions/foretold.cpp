@@ -13,8 +13,7 @@
 #include "arena/operation/operation.hpp"
 #include "arena/predictions/foretold_pitches.hpp"
 #include "planner/choose.hpp"
-#include "strategies/dual_gemm/registry.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -23,6 +22,7 @@ namespace {
 using nlohmann::json;
 using planner::Choice;
 using planner::Prediction;
+using strategies::gemm::Product;
 
 double rounded(double value) { return std::round(value * 100) / 100; }
 
@@ -134,7 +134,7 @@ json one_matrix(const PublishedProblem& given, const DeviceSpec& device) {
   problem.a = Format::nvfp4;
   problem.b = Format::nvfp4;
   const planner::Choices choices = planner::choose<strategies::gemm::ProductProblem>(
-      strategies::grouped_gemm::strategies_of(DeviceKind::cuda), problem, {.strategy = "tcgen05"}, device);
+      strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), problem, {.strategy = "tcgen05"}, device);
   json out = time_of(*choices.ranked.front().prediction);
   out["knobs"] = choices.ranked.front().knobs.text();
   return out;

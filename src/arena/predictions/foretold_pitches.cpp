@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/deviation.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -17,6 +17,7 @@ namespace {
 
 using strategies::TensorKernel;
 using strategies::WorkModel;
+using strategies::gemm::Product;
 
 /// What a contestant does otherwise than its knobs can say.
 using Change = void (*)(TensorKernel&);
@@ -144,7 +145,7 @@ planner::Request request_of(const ContestantSpec& spec) {
 
 planner::Choice best_choice(const DualGemmProblem& problem, const planner::Request& request, const DeviceSpec& device) {
   planner::Choices choices = planner::choose<strategies::gemm::ProductProblem>(
-      strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem, request, device);
+      strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), problem, request, device);
   if (choices.ranked.empty()) {
     throw Error(ErrorCode::unsupported, fmt::format("predict: {} cannot run on {}", words(request), device.name));
   }
@@ -155,7 +156,7 @@ bool runs_as_it_stands(const Pitch& pitch, std::span<const DualGemmProblem> prob
   return std::all_of(problems.begin(), problems.end(), [&](const DualGemmProblem& problem) {
     for (const ContestantSpec* spec : {&pitch.contestant, &pitch.baseline}) {
       const auto choices = planner::choose<strategies::gemm::ProductProblem>(
-          strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem, request_of(*spec), device);
+          strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), problem, request_of(*spec), device);
       if (choices.ranked.empty()) {
         return false;
       }

@@ -15,7 +15,7 @@
 #include "core/device_spec.hpp"
 #include "ops/forecast.hpp"
 #include "runtime/nvrtc.hpp"
-#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "support/dual_gemm_case.hpp"
 #include "support/toy_strategies.hpp"
 #include "thresher/dual_gemm.hpp"
@@ -23,10 +23,12 @@
 namespace thresher::arena {
 namespace {
 
+using strategies::gemm::Product;
+
 class RegisteredOnce : public ::testing::Environment {
   void SetUp() override {
-    strategies::dual_gemm::register_strategy(test::toy_gpu_strategy());
-    strategies::dual_gemm::register_strategy(test::toy_cpu_strategy());
+    strategies::gemm::register_strategy(test::toy_gpu_strategy(), {Product::dual_gemm});
+    strategies::gemm::register_strategy(test::toy_cpu_strategy(), {Product::dual_gemm});
   }
 };
 const ::testing::Environment* const environment = ::testing::AddGlobalTestEnvironment(new RegisteredOnce);

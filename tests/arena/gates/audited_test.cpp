@@ -22,11 +22,13 @@
 #include "ops/attention_call.hpp"
 #include "ops/built_in_cubins.hpp"
 #include "ops/cuda_programs.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
 namespace {
+
+using strategies::gemm::Product;
 
 namespace fs = std::filesystem;
 
@@ -248,7 +250,7 @@ TEST(GroupedMachineCode, IsWhatItsStrategyPromises) {
   using Strategy = strategies::Strategy<strategies::gemm::ProductProblem>;
   const DeviceSpec& device = device_spec("H200");
   std::vector<std::pair<const Strategy*, strategies::Sample<strategies::gemm::ProductProblem>>> all;
-  for (const Strategy* const strategy : strategies::grouped_gemm::strategies_of(DeviceKind::cuda)) {
+  for (const Strategy* const strategy : strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda)) {
     for (const strategies::Sample<strategies::gemm::ProductProblem>& sample : strategy->built_in()) {
       if (!strategy->unsupported_reason(sample.problem, device)) {
         all.emplace_back(strategy, sample);

@@ -7,9 +7,8 @@
 
 #include "core/fingerprint.hpp"
 #include "frozen_file.hpp"
-#include "strategies/dual_gemm/registry.hpp"
 #include "strategies/emulated_case.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 #include "support/grouped_case.hpp"
 #include "thresher/packed_block.hpp"
@@ -19,6 +18,7 @@ namespace {
 
 using strategies::EmulatedCall;
 using strategies::PlannedCall;
+using strategies::gemm::Product;
 
 // More than a tile of weights in both dimensions, and whole tiles in neither.
 constexpr std::int64_t outputs = 136;
@@ -75,7 +75,7 @@ void add_dual_gemm(test::FrozenLines& lines, const Packer& packer, ScaleLayout s
                                  {.scales = scales, .global_scales = false});
   add_packed(
       lines, heading(packer, "dual GEMM", scales),
-      planned(strategies::dual_gemm::strategies_of(DeviceKind::cuda), host.problem, packer),
+      planned(strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), host.problem, packer),
       {{"a", host.a.view()}, {"b1 (gate)", host.b1_gate.view()}, {"b2 (up)", host.b2_up.view()}, {"c", host.c.view()}});
 }
 
@@ -90,7 +90,7 @@ void add_grouped(test::FrozenLines& lines, const Packer& packer, ScaleLayout sca
     tensors.push_back({fmt::format("tensor {}", tensors.size()), tensor});
   }
   add_packed(lines, heading(packer, has_activation ? "grouped dual GEMM" : "grouped GEMM", scales),
-             planned(strategies::grouped_gemm::strategies_of(DeviceKind::cuda), problem, packer), tensors);
+             planned(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), problem, packer), tensors);
 }
 
 TEST(FrozenPackedBytes, OfEveryLayoutForGpusAreAsTheyWere) {

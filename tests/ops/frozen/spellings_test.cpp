@@ -12,12 +12,12 @@
 #include "core/fingerprint.hpp"
 #include "frozen_file.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/dual_gemm/registry.hpp"
-#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/gemm/registry.hpp"
 
 namespace thresher {
 namespace {
 
+using strategies::gemm::Product;
 using test::FrozenLines;
 
 /// Ranges have many values of one distance.
@@ -42,8 +42,8 @@ void add_strategies(FrozenLines& lines, const std::string& operation, const Stra
 TEST(FrozenSpellings, OfStrategiesAndKnobsAreAsTheyWere) {
   FrozenLines lines;
   for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
-    add_strategies(lines, "dual_gemm", strategies::dual_gemm::strategies_of(kind));
-    add_strategies(lines, "grouped_gemm", strategies::grouped_gemm::strategies_of(kind));
+    add_strategies(lines, "dual_gemm", strategies::gemm::strategies_of(Product::dual_gemm, kind));
+    add_strategies(lines, "grouped_gemm", strategies::gemm::strategies_of(Product::grouped, kind));
     add_strategies(lines, "attention", strategies::attention::registry().of(kind));
   }
   test::expect_frozen("knobs.txt", "The strategies of each operation, and the knobs of each with their values.", lines);

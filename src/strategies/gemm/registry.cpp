@@ -1,0 +1,94 @@
+#include "strategies/gemm/registry.hpp"
+
+#include <array>
+#include <vector>
+
+#include "strategies/dual_gemm/interleaved/strategy.hpp"
+#include "strategies/dual_gemm/one_group/strategy.hpp"
+#include "strategies/dual_gemm/packed/strategy.hpp"
+#include "strategies/dual_gemm/pingpong/strategy.hpp"
+#include "strategies/dual_gemm/sequential/strategy.hpp"
+#include "strategies/dual_gemm/tcgen05/strategy.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/strategy.hpp"
+#include "strategies/gemm/cpu/strategy.hpp"
+#include "strategies/gemm/two_pass/strategy.hpp"
+#include "strategies/grouped_gemm/columns/strategy.hpp"
+#include "strategies/grouped_gemm/packed/strategy.hpp"
+#include "strategies/grouped_gemm/rows/strategy.hpp"
+#include "strategies/grouped_gemm/tcgen05/strategy.hpp"
+#include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
+#include "strategies/registry.hpp"
+
+namespace thresher::strategies::gemm {
+namespace {
+
+struct Offer {
+  const Strategy<ProductProblem>& strategy;
+  std::vector<Product> products;
+};
+
+/// In the order of each product's list.
+std::vector<Offer> own_offers() {
+  const std::vector<Product> dual{Product::dual_gemm};
+  const std::vector<Product> others{Product::gemm, Product::grouped};
+  return {
+      {dual_gemm::packed_strategy(), dual},
+      {dual_gemm::interleaved_strategy(), dual},
+      {dual_gemm::sequential_strategy(), dual},
+      {dual_gemm::pingpong_strategy(), dual},
+      {dual_gemm::columns_strategy(), dual},
+      {dual_gemm::rows_strategy(), dual},
+      {dual_gemm::tcgen05_strategy(), dual},
+      {dual_gemm::tcgen05_plain_strategy(), dual},
+      {dual_gemm::two_pass_strategy(), dual},
+      {cpu_interleaved_strategy(), dual},
+      {cpu_two_pass_strategy(), dual},
+      {grouped_gemm::columns_strategy(), others},
+      {grouped_gemm::rows_strategy(), others},
+      {grouped_gemm::packed_strategy(), others},
+      {grouped_gemm::tcgen05_strategy(), others},
+      {grouped_gemm::tcgen05_plain_strategy(), others},
+      {cpu_by_expert_strategy(), others},
+  };
+}
+
+/// One list for each product.
+class Lists {
+ public:
+  Lists() {
+    for (const Offer& offer : own_offers()) {
+      for (const Product product : offer.products) {
+        of(product).add(offer.strategy);
+      }
+    }
+  }
+  Registry<ProductProblem>& of(Product product) { return lists_.at(static_cast<std::size_t>(product)); }
+
+ private:
+  std::array<Registry<ProductProblem>, 3> lists_{
+      {{"the dual GEMM", {}, {}}, {"the GEMM", {}, {}}, {"the grouped GEMM", {}, {}}}};
+};
+
+Lists& lists() {
+  static Lists all;
+  return all;
+}
+
+}  // namespace
+
+Product product_of(const ProductProblem& problem) noexcept {
+  if (!problem.is_dense()) {
+    return Product::grouped;
+  }
+  return problem.activation ? Product::dual_gemm : Product::gemm;
+}
+
+Strategies<ProductProblem> strategies_of(Product product, DeviceKind kind) { return lists().of(product).of(kind); }
+
+void register_strategy(const Strategy<ProductProblem>& strategy, std::initializer_list<Product> products) {
+  for (const Product product : products) {
+    lists().of(product).add(strategy);
+  }
+}
+
+}  // namespace thresher::strategies::gemm
