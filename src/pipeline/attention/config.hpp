@@ -12,14 +12,14 @@ inline constexpr u32 barrier_bytes = 8;
 inline constexpr int panel_columns = 64;
 inline constexpr int panel_row_bytes = 128;
 
-/// Bytes of a row that one instruction of the matrix unit takes: 16 elements of 16 bits or 32 codes.
+/// Bytes of a row that one wgmma takes: 16 elements of 16 bits or 32 of FP8.
 inline constexpr int step_bytes = 32;
 
 /// A tile [rows, columns] of 16-bit elements: panels of 64 columns one after another, rows of 128 bytes, 128-byte
 /// swizzle.
 TH_DEVICE constexpr u32 tile_bytes(int rows, int columns) { return static_cast<u32>(rows * columns * 2); }
 
-/// What one block of a cluster copies of a tile: all keys of some panels, or some keys of all.
+/// The part of a tile that one block of a cluster copies: all keys of some panels, or some keys of all.
 struct CopiedShare {
   int panels;
   int keys;
@@ -46,13 +46,13 @@ struct StreamConfig {
   /// An operand's k-steps are addressed by a constant added to the first one's descriptor: fewer instructions before
   /// every product.
   bool base_descriptors = false;
-  /// Keys and values come page by page, and what of a block's values is no key's is made zero.
+  /// Keys and values come page by page, and values beyond the last key are made zero.
   bool paged = false;
-  /// Keys and values come as codes of a byte, into a ring of so many tiles; warps that do not multiply widen them into
-  /// the rings of keys and of values. 0: they come as they are multiplied.
+  /// Keys and values come as FP8 codes, into a ring of so many tiles; warps that do not multiply widen them into the
+  /// rings of keys and of values. 0: they come as they are multiplied.
   int code_tiles = 0;
-  /// Queries are codes too, and codes are multiplied: keys come as they are multiplied, and the ring of codes, of as
-  /// many slots, is of values alone, which the other warps turn round, so that keys are along their rows.
+  /// Queries are FP8 too, and FP8 is multiplied: keys come as they are multiplied, and the ring of codes, of as many
+  /// slots, is of values alone, which the other warps transpose, so that keys are along their rows.
   bool multiplies_codes = false;
   bool operator==(const StreamConfig&) const = default;
 
@@ -62,7 +62,7 @@ struct StreamConfig {
   TH_DEVICE constexpr bool widens() const { return has_codes() && !multiplies_codes; }
   TH_DEVICE constexpr int element_bytes() const { return multiplies_codes ? 1 : 2; }  ///< as it is multiplied
   TH_DEVICE constexpr int stored_bytes() const { return has_codes() ? 1 : 2; }        ///< of a key or value in memory
-  /// Instructions of the matrix unit along so many columns or keys.
+  /// Instructions along so many columns or keys.
   TH_DEVICE constexpr int steps(int extent) const { return extent * element_bytes() / step_bytes; }
   TH_DEVICE constexpr int threads() const { return (math_warpgroups + 1) * 128; }
   TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
@@ -72,12 +72,12 @@ struct StreamConfig {
     const int panels = panels_of(columns * stored_bytes());
     return panels >= multicast ? CopiedShare{panels / multicast, keys} : CopiedShare{panels, keys / multicast};
   }
-  /// Sums of so many columns are most of a thread's registers.
+  /// The accumulators are most of a thread's registers.
   TH_DEVICE constexpr bool is_wide() const { return value_dim > 128; }
-  /// Sums begin as zeros; else as what the first product writes there.
+  /// The accumulators begin as zeros; else the first product overwrites them.
   TH_DEVICE constexpr bool clears_sums() const { return is_wide() || multiplies_codes; }
-  /// A block's product with its values is made for so many columns at a time. Of codes, it is added to the sums by
-  /// threads: the matrix unit keeps too few bits of a long sum of codes' products.
+  /// A block's product with its values is made for so many columns at a time. With FP8, threads add it to the output:
+  /// the tensor cores keep too few bits of a long sum of FP8 products.
   TH_DEVICE constexpr int max_product_columns() const { return math_warpgroups == 3 ? 64 : 128; }
   TH_DEVICE constexpr int product_columns() const {
     return !multiplies_codes || value_dim <= max_product_columns() ? value_dim : max_product_columns();
@@ -96,7 +96,7 @@ struct StreamConfig {
   }
 
   TH_DEVICE constexpr u32 key_bytes() const { return static_cast<u32>(keys * head_dim * element_bytes()); }
-  /// Values that were turned round have a row for each column in every panel of 128 keys.
+  /// Transposed values have a row for each column in every panel of 128 keys.
   TH_DEVICE constexpr u32 value_bytes() const {
     const int panels = (keys + panel_row_bytes - 1) / panel_row_bytes;
     return multiplies_codes ? static_cast<u32>(panels * value_dim * panel_row_bytes) : tile_bytes(keys, value_dim);
@@ -121,8 +121,7 @@ struct StreamConfig {
 struct SplitConfig {
   int head_dim;
   int cluster;  ///< blocks that divide the keys and the output's columns: 1, 2, 4 or 8
-  /// The host vouches for it: one length for all sequences, whole tiles of queries, cluster·256 keys, all of them seen,
-  /// and no sinks.
+  /// The host promises one length for all sequences, whole tiles of queries, cluster·256 keys, no mask and no sinks.
   bool whole = false;
   /// A chunk's weights come in so many parts: each is multiplied while the next one's exponentials run. 1, 2 or 4.
   int parts = 1;
@@ -146,7 +145,7 @@ struct SplitConfig {
   TH_DEVICE constexpr int merged_columns() const { return head_dim / cluster; }
   /// Groups of 8 columns for a thread's two rows that one message of 16 bytes holds.
   TH_DEVICE constexpr int groups_per_message() const { return narrow_exchange ? 2 : 1; }
-  /// One more holds the rows' shifts and sums.
+  /// One more holds the rows' maxima and sums.
   TH_DEVICE constexpr int messages() const { return merged_columns() / 8 / groups_per_message() + 1; }
   TH_DEVICE constexpr u32 message_bytes() const { return static_cast<u32>(threads) * 16; }
   TH_DEVICE constexpr u32 sent_bytes() const { return static_cast<u32>(messages()) * message_bytes(); }
@@ -163,8 +162,8 @@ struct SplitConfig {
   }
 };
 
-/// Keys in pages, few queries of many sequences: every block passes over as many chunks of keys as any other, or of a
-/// tile as any other of its cluster.
+/// A paged KV cache and few queries of many sequences: every block processes as many chunks of keys as any other, or of
+/// a tile as any other of its cluster.
 struct StreamKConfig {
   int head_dim;
   int value_dim;
@@ -172,7 +171,7 @@ struct StreamKConfig {
   int warps;      ///< that multiply; each takes 16 keys of a chunk
   int stages;     ///< slots of the ring, a chunk of keys and its values each
   int key_bytes;  ///< of an element of keys and values
-  /// Pages come by the copy engine, in boxes of a power of two of keys; else each key by 16-byte copies of threads.
+  /// Pages come by TMA, in boxes of a power of two of keys; else each key by 16-byte copies of threads.
   bool boxes = true;
   /// A block takes no fewer chunks than this where it takes any. Without clusters, as `aligned`.
   int least_chunks = 1;
@@ -182,7 +181,7 @@ struct StreamKConfig {
   /// those of the head beside them. As many warps for each.
   int heads = 1;
   /// So many blocks share the chunks of one tile and merge it through each other's shared memory. 1: all blocks share
-  /// the chunks of all tiles, and a second launch merges what they left in parts.
+  /// the chunks of all tiles, and a second launch merges their parts.
   int cluster = 1;
   bool operator==(const StreamKConfig&) const = default;
 
@@ -211,9 +210,9 @@ struct StreamKConfig {
   TH_DEVICE constexpr u32 merge_bytes() const {
     return static_cast<u32>(warps * merged_rows) * merged_row_floats() * 4;
   }
-  /// A shift and a sum of each row from each warp.
+  /// A maximum and a sum of each row from each warp.
   TH_DEVICE constexpr u32 sums_offset() const { return merge_offset() + merge_bytes(); }
-  /// Parts of a block's own rows from each block of its cluster: float32 sums, then a shift and a sum of each.
+  /// Parts of a block's own rows from each block of its cluster: float32 outputs, then a maximum and a sum of each.
   TH_DEVICE constexpr u32 parts_offset() const { return sums_offset() + static_cast<u32>(warps * rows) * 8; }
   TH_DEVICE constexpr u32 part_bytes() const { return static_cast<u32>(value_dim) * 4 + 8; }
   TH_DEVICE constexpr u32 parts() const { return is_clustered() ? static_cast<u32>(cluster * own_rows()) : 0; }

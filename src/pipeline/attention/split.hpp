@@ -5,7 +5,7 @@
 /// Barriers of a block: full[0] queries and the first chunk of keys, full[1] the second chunk, full[2] and full[3] the
 /// two chunks of values, each 1 arrival + bytes; merge 1 arrival + the bytes that every other block sends. All are used
 /// once. The merge barrier is armed before the cluster's first meeting, so that no peer's bytes come before their
-/// count; a block leaves when it has what all others sent, and they need nothing more of it.
+/// count; a block ends when it has all that the others sent, and they need nothing more of it.
 #include "pipeline/attention/tile.hpp"
 
 namespace thresher::pipeline::attention {
@@ -73,10 +73,10 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
   }
 }
 
-/// What the skeleton asks of an operation. `chunks` says how many chunks of keys this block has. One thread copies
-/// queries, keys and values into slots; all threads then score and inspect each chunk, fix the shifts of their rows,
-/// weigh and accumulate part after part, and settle; message is what one thread sends to another block of its partial
-/// result, take_own and merge make the result of this block's columns, and finish writes it.
+/// What the skeleton asks of an operation. `chunks` is the number of this block's chunks of keys. One thread copies
+/// queries, keys and values into slots. All threads then score and inspect each chunk, set the running maxima of their
+/// rows, do softmax and accumulate part after part, and finalize. message is the part of a thread's partial result that
+/// another block gets, take_own and merge make the result of this block's columns, and finish writes it.
 template <class Operation, SplitConfig config>
 concept SplitOperation = MatrixEngine<typename Operation::Engine> &&
                          requires(const Operation& operation, typename Operation::template Tile<config>& tile,
@@ -88,10 +88,10 @@ concept SplitOperation = MatrixEngine<typename Operation::Engine> &&
                            { operation.begin(operation.template work<config>(index), tile) } -> Same<void>;
                            { operation.score(tile, shared, shared, index) } -> Same<void>;
                            { operation.inspect(operation.template work<config>(index), tile, index) } -> Same<void>;
-                           { operation.fix_shifts(tile) } -> Same<void>;
-                           { operation.weigh(tile, index, index) } -> Same<void>;
+                           { operation.set_running_max(tile) } -> Same<void>;
+                           { operation.softmax(tile, index, index) } -> Same<void>;
                            { operation.accumulate(tile, shared, index, index) } -> Same<void>;
-                           { operation.settle(tile) } -> Same<void>;
+                           { operation.finalize(tile) } -> Same<void>;
                            { operation.message(tile, index, index) } -> Same<Message>;
                            { operation.take_own(tile, index) } -> Same<void>;
                            { operation.merge(tile, received) } -> Same<void>;
@@ -158,14 +158,14 @@ TH_DEVICE void split(const Operation& operation) {
       operation.inspect(work, tile, chunk);
     }
   }
-  operation.fix_shifts(tile);
+  operation.set_running_max(tile);
   launch::release_dependents();
   TH_UNROLL
   for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
     if (chunk < work.chunks) {
       TH_UNROLL
       for (int part = 0; part < config.parts; ++part) {
-        operation.weigh(tile, chunk, part);  // while the product of the part before runs
+        operation.softmax(tile, chunk, part);  // while the product of the part before runs
         if (part == 0) {
           memory.full(2 + chunk).wait(Phase{});
         }
@@ -175,7 +175,7 @@ TH_DEVICE void split(const Operation& operation) {
     }
   }
   Engine::template retire<0>();
-  operation.settle(tile);
+  operation.finalize(tile);
   if constexpr (config.cluster > 1) {
     exchange<config>(operation, tile, memory, rank);
   } else {

@@ -57,7 +57,7 @@ struct OrderedBarrier {
       named_barrier::arrive(warpgroup + 1 == static_cast<u32>(config.math_warpgroups) ? 1 : 2 + warpgroup, 256);
     }
   }
-  /// Comes after the last turn: warpgroup 0 takes back the one that nobody will use.
+  /// Comes after the last turn: warpgroup 0 takes the one that is left.
   TH_DEVICE void end() const {
     if (warpgroup == 0) {
       wait();
@@ -65,7 +65,7 @@ struct OrderedBarrier {
   }
 };
 
-/// Where what this block copies of a tile of `columns` columns lies in it.
+/// This block's share of the copies of a tile of `columns` columns: where it is in the tile.
 struct TileShare {
   u32 offset_bytes;
   i32 first_key;
@@ -230,8 +230,8 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
   release<config>(memory.values_empty(values_at.slot));
 }
 
-/// The same of codes, one step after the other: a block's product has accumulators of its own, which leave no registers
-/// for the next block's scores. Other warpgroups' products fill the matrix unit meanwhile.
+/// The same with FP8, one step after the other: a block's product has accumulators of its own, which leave no registers
+/// for the next block's scores. Other warpgroups' products fill the tensor cores meanwhile.
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void attend_to_codes(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
                                Cursor<config.stages>& at, const OrderedBarrier<config>& turns, Blocks own) {

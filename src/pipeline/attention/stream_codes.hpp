@@ -1,19 +1,19 @@
 #pragma once
-/// Keys and values that come as codes of a byte. The loader copies them into a ring of their own, and the other warps
-/// of its warpgroup make of them what is multiplied, each its share of every tile. Where codes are widened, keys and
-/// values of a block come to that ring one after the other, and go on to the rings of keys and of values. Where codes
-/// are multiplied, keys come to their ring at once, and values are turned round on their way.
+/// Keys and values in FP8. The loader copies them into a ring of their own, and the other warps of its warpgroup
+/// convert them, each its share of every tile. Where they are widened to 16 bits, keys and values of a block come to
+/// that ring one after the other, and go on to the rings of keys and of values. Where FP8 is multiplied, keys come to
+/// their ring at once, and values are transposed on their way.
 ///
 /// Barriers of the ring of codes: codes_full[s] 1 arrival + the bytes of a tile of codes; codes_empty[s] one arrival of
-/// each of those warps. So has values_full[s], and keys_full[s] where keys are widened, and no bytes.
+/// each converting warp. values_full[s] has the same and no bytes, and so has keys_full[s] where keys are widened.
 ///
-/// Values of rows that are no key may be anything, and 0·NaN is NaN inside a matrix product: they become zeros.
+/// Values of rows beyond the last key may be anything, and 0·NaN is NaN inside a matrix product: they become zeros.
 #include "pipeline/attention/stream_memory.hpp"
 
 namespace thresher::pipeline::attention {
 
-/// Where the loader is in the rings that it fills: in that of codes, which takes keys and values one after the other,
-/// or in those of keys and of values. Where keys are not widened all rings have as many slots.
+/// The loader's place in the rings that it fills: in that of codes, which takes keys and values one after the other, or
+/// in those of keys and of values. Where keys are not widened all rings have as many slots.
 template <StreamConfig config>
 using LoadCursor = Cursor<config.widens() ? config.code_tiles : config.stages>;
 
@@ -45,9 +45,9 @@ TH_DEVICE void load_codes(const StreamMemory<config>& memory, LoadCursor<config>
   load_code_tile<config>(memory, at, config.value_dim, copy_values);
 }
 
-/// What this warp has written of a tile may be multiplied, and the codes may be written over.
+/// This warp's share of a tile may be multiplied, and its codes may be written over.
 template <StreamConfig config>
-TH_DEVICE void reallocation(const StreamMemory<config>& memory, Barrier full, Cursor<config.code_tiles>& codes_at) {
+TH_DEVICE void pass_on(const StreamMemory<config>& memory, Barrier full, Cursor<config.code_tiles>& codes_at) {
   fence::async_shared();
   warp::sync();
   if (warp::elect()) {
@@ -57,7 +57,7 @@ TH_DEVICE void reallocation(const StreamMemory<config>& memory, Barrier full, Cu
   codes_at.advance();
 }
 
-/// Warp `own` of those that widen codes or turn values round.
+/// Warp `own` of those that widen keys and values or transpose values.
 template <StreamConfig config, typename Operation>
 TH_DEVICE void prepare_codes(const Operation& operation, const StreamMemory<config>& memory, u32 own) {
   debug::role(config.widens() ? "widen" : "turn", own);
@@ -77,13 +77,13 @@ TH_DEVICE void prepare_codes(const Operation& operation, const StreamMemory<conf
         memory.codes_full(codes_at.slot).wait(codes_at.phase);
         memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
         operation.template widen_keys<config>(memory.codes(codes_at.slot), memory.keys(at.slot), own);
-        reallocation<config>(memory, memory.keys_full(at.slot), codes_at);
+        pass_on<config>(memory, memory.keys_full(at.slot), codes_at);
       }
       memory.codes_full(codes_at.slot).wait(codes_at.phase);
       memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
       operation.template prepare_values<config>(memory.codes(codes_at.slot), memory.values(at.slot), own,
                                                 operation.key_count(work) - block * config.keys);
-      reallocation<config>(memory, memory.values_full(at.slot), codes_at);
+      pass_on<config>(memory, memory.values_full(at.slot), codes_at);
       at.advance();
     }
   }

@@ -1,13 +1,13 @@
 #pragma once
-/// What a block of attention over keys in pages does with chunks of keys, however they are shared out: its memory, its
-/// ring, and how its warps fill it, multiply, and bring their sums together.
+/// One block of attention over a paged KV cache, however chunks of keys are shared among blocks: its memory, its ring,
+/// and its warps, which fill the ring, multiply, and merge their results.
 ///
-/// Loading warps fill a ring of chunks, each a share of every chunk; the others multiply, 16 keys of a head of each
-/// chunk a warp, each with shifts and sums of its own, and meet only when an item ends.
+/// Loading warps fill a ring of chunks, each a share of every chunk. Each of the others multiplies 16 keys of a head of
+/// every chunk and has a running maximum and sum of its own; they synchronize only when an item ends.
 ///
 /// Barriers of a block: keys_full[s], values_full[s] one arrival of each loading warp + the bytes of a chunk, or
-/// without the copy engine one arrival of each loading thread; empty[s] one arrival of each multiplying warp. Named
-/// barrier 1: the multiplying warps.
+/// without TMA one arrival of each loading thread; empty[s] one arrival of each multiplying warp. Named barrier 1: the
+/// multiplying warps.
 #include "machine/machine.hpp"
 #include "pipeline/attention/config.hpp"
 
@@ -25,11 +25,11 @@ struct StreamKMemory {
         .template as<float>()
         .offset((warp * StreamKConfig::merged_rows + row) * config.merged_row_floats());
   }
-  /// Shift and sum of one row of the tile from one warp.
+  /// Maximum and sum of one row of the tile from one warp.
   TH_DEVICE Shared<Vector<float, 2>> sums(u32 warp, u32 row) const {
     return memory.offset_bytes(config.sums_offset()).template as<Vector<float, 2>>().offset(warp * config.rows + row);
   }
-  /// What block `part` of the cluster sent of the `place`-th row that this block merges: sums, and a shift and a sum.
+  /// Block `part` of the cluster sends its part of the `place`-th row that this block merges here.
   TH_DEVICE Shared<float> part(u32 part, u32 place) const {
     return memory.offset_bytes(config.parts_offset())
         .template as<float>()
@@ -73,7 +73,7 @@ struct StreamKMemory {
 
 /// A slot of the ring, and the phase of its barriers.
 template <int stages>
-struct StreamKTurn {
+struct StreamKCursor {
   u32 slot = 0;
   Phase phase{};
 
@@ -85,7 +85,7 @@ struct StreamKTurn {
   }
 };
 
-/// Where a unit's chunk of keys goes, or lies. Copies complete on its barriers.
+/// The slot of one chunk of keys. Copies complete on its barriers.
 struct StreamKSlot {
   Shared<u8> keys;
   Shared<u8> values;
@@ -106,7 +106,7 @@ struct StreamKSlot {
   TH_DEVICE void copy_values(u32 offset_bytes, const TensorMap& map, At<rank> at) const {
     tma::load(values.offset_bytes(offset_bytes), map, values_full, at);
   }
-  /// Of copies by threads: this one has made all of its own.
+  /// Of copies by threads: this thread has asked for all of its own.
   TH_DEVICE void keys_asked_for() const { async_copy::arrive_when_done(keys_full); }
   TH_DEVICE void values_asked_for() const { async_copy::arrive_when_done(values_full); }
 
@@ -114,19 +114,19 @@ struct StreamKSlot {
   TH_DEVICE void wait_for_values() const { values_full.wait(phase); }
 };
 
-/// A row of things that so many share: the first `more` have one more than `each`.
-struct Dealt {
+/// An even split of things among sharers: the first `more` have one more than `each`.
+struct EvenSplit {
   u32 each = 0;
   u32 more = 0;
 
-  TH_DEVICE static Dealt among(u32 count, u32 sharers) {
+  TH_DEVICE static EvenSplit among(u32 count, u32 sharers) {
     const u32 each = count / sharers;
     return {each, count - each * sharers};
   }
-  TH_DEVICE u32 most() const { return each + (more > 0 ? 1 : 0); }
-  /// What the sharers before `sharer` have.
+  TH_DEVICE u32 max() const { return each + (more > 0 ? 1 : 0); }
+  /// As many as the sharers before `sharer` have.
   TH_DEVICE u32 first(u32 sharer) const { return sharer * each + (sharer < more ? sharer : more); }
-  /// Who has `thing`, one that there is.
+  /// The sharer that has `thing`.
   TH_DEVICE u32 owner(u32 thing) const {
     const u32 of_longer = more * (each + 1);
     return thing < of_longer ? thing / (each + 1) : more + (thing - of_longer) / each;
@@ -143,54 +143,54 @@ template <StreamKConfig config, class Operation>
 class StreamKBlock {
  public:
   using Item = typename Operation::Item;
-  using Sums = typename Operation::Sums;
-  using Turn = StreamKTurn<config.stages>;
+  using State = typename Operation::State;
+  using Cursor = StreamKCursor<config.stages>;
 
   TH_DEVICE StreamKBlock(const Operation& operation, const StreamKMemory<config>& memory)
       : operation_(operation), memory_(memory) {}
 
-  /// By each loading warp. What was wrong with the pages, by lane.
-  TH_DEVICE u32 bring(const Item& item, const Chunks& chunks, Turn& turn) const {
+  /// By each loading warp. Gives flags of each lane: what was wrong with the pages.
+  TH_DEVICE u32 load_chunks(const Item& item, const Chunks& chunks, Cursor& cursor) const {
     auto pages = operation_.pages(item, chunks.first);
     TH_NO_UNROLL
     for (u32 chunk = chunks.first; chunk < chunks.end; ++chunk) {
-      memory_.empty(turn.slot).wait(turn.phase);
-      operation_.copy(item, pages, chunk, slot(turn));
-      turn.advance();
+      memory_.empty(cursor.slot).wait(cursor.phase);
+      operation_.copy_chunk(item, pages, chunk, slot(cursor));
+      cursor.advance();
     }
     return pages.flags;
   }
 
-  /// By each multiplying warp, which has asked for the item's queries.
-  TH_DEVICE void absorb(const Item& item, const Chunks& chunks, Sums& sums, Turn& turn) const {
-    operation_.begin(sums);
+  /// By each multiplying warp, which has the item's queries.
+  TH_DEVICE void process_chunks(const Item& item, const Chunks& chunks, State& state, Cursor& cursor) const {
+    operation_.begin(state);
     TH_NO_UNROLL
     for (u32 chunk = chunks.first; chunk < chunks.end; ++chunk) {
-      operation_.absorb(item, sums, chunk, slot(turn));
+      operation_.process_chunk(item, state, chunk, slot(cursor));
       warp::sync();
       if (warp::lane() == 0) {
-        memory_.empty(turn.slot).arrive();
+        memory_.empty(cursor.slot).arrive();
       }
-      turn.advance();
+      cursor.advance();
     }
   }
 
-  /// The warps' sums, eight rows at a time; `use` takes a row of a head that all have spread. They meet before they
-  /// write over what some may still read of the rows, or the item, before; nothing was before the first.
+  /// Merges the warps' outputs, eight rows at a time; `use` takes a row of a head that all have stored. The warps
+  /// synchronize before they write over rows that some may still read; there are none before the first item.
   template <typename Use>
-  TH_DEVICE void merge(const Item& item, Sums& sums, u32 warp, bool is_first, const Use& use) const {
+  TH_DEVICE void merge(const Item& item, State& state, u32 warp, bool is_first, const Use& use) const {
     if (!is_first) {
-      meet();
+      sync_warps();
     }
-    operation_.settle(sums, memory_, warp);
+    operation_.finalize(state, memory_, warp);
     TH_UNROLL
     for (u32 first = 0; first < static_cast<u32>(config.rows); first += StreamKConfig::merged_rows) {
       if (first < item.rows) {
         if (first > 0) {
-          meet();
+          sync_warps();
         }
-        operation_.spread(sums, memory_, warp, first);
-        meet();
+        operation_.store_partials(state, memory_, warp, first);
+        sync_warps();
         TH_NO_UNROLL
         for (u32 own = warp; own < static_cast<u32>(StreamKConfig::merged_rows * config.heads); own += config.warps) {
           const u32 row = first + own % StreamKConfig::merged_rows;
@@ -203,12 +203,12 @@ class StreamKBlock {
   }
 
  private:
-  TH_DEVICE StreamKSlot slot(const Turn& turn) const {
-    return {memory_.keys(turn.slot), memory_.values(turn.slot), memory_.keys_full(turn.slot),
-            memory_.values_full(turn.slot), turn.phase};
+  TH_DEVICE StreamKSlot slot(const Cursor& cursor) const {
+    return {memory_.keys(cursor.slot), memory_.values(cursor.slot), memory_.keys_full(cursor.slot),
+            memory_.values_full(cursor.slot), cursor.phase};
   }
 
-  TH_DEVICE static void meet() { named_barrier::sync(1, static_cast<u32>(config.warps) * 32); }
+  TH_DEVICE static void sync_warps() { named_barrier::sync(1, static_cast<u32>(config.warps) * 32); }
 
   const Operation& operation_;
   const StreamKMemory<config>& memory_;

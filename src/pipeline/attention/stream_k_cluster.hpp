@@ -1,29 +1,29 @@
 #pragma once
-/// Attention over keys in pages where each tile of query rows has a cluster for itself: its blocks share the tile's
-/// chunks evenly, whatever the lengths are, and send each other what they have of the rows, into shared memory. A row
-/// is merged by one block, in the order of the blocks, so that the result does not depend on who was first.
+/// Attention over a paged KV cache where each tile of query rows has a cluster: the blocks share the tile's chunks
+/// evenly, whatever the lengths are, and send each other their parts of the rows, into shared memory. One block merges
+/// a row, in the order of the blocks, so that the result does not depend on which was first.
 ///
 /// Barrier of a block, beside those of its ring: parts_full one arrival + the bytes of its rows from every block that
-/// has chunks, used once. It is armed before the cluster's meeting, so that no block's bytes come before their count; a
-/// block leaves when it has what all others sent, and they need nothing more of it.
+/// has chunks, used once. It is armed before the cluster's barrier, so that no block's bytes come before their count. A
+/// block ends when it has all that the others sent, and they need nothing more of it.
 #include "pipeline/attention/stream_k_block.hpp"
 
 namespace thresher::pipeline::attention {
 
-/// Where a block's part of a row goes: sums, and a shift and a sum. Both complete on `full`.
+/// Where a block's part of a row goes: the output, and its maximum and sum. Both complete on `full`.
 struct PartPlace {
-  Remote<float> sums;
-  Remote<Vector<float, 2>> shift_and_sum;
+  Remote<float> output;
+  Remote<Vector<float, 2>> max_and_sum;
   RemoteBarrier full;
 };
 
-/// A row of a tile, of all its heads.
+/// A row of one of a tile's heads.
 struct TileRow {
   u32 head;
-  u32 row;  ///< of the head's
+  u32 row;
 };
 
-/// Who merges which rows: the blocks in turn.
+/// Which block merges which rows: they alternate.
 template <StreamKConfig config>
 struct RowsOfCluster {
   static constexpr u32 blocks = static_cast<u32>(config.cluster);
@@ -48,9 +48,10 @@ class StreamKCluster {
   TH_DEVICE StreamKCluster(const Operation& operation, const StreamKMemory<config>& memory)
       : operation_(operation), memory_(memory), block_(operation, memory), rank_(cluster::rank()) {
     const u32 index = launch::block_index().x / Rows::blocks;
-    has_item_ = index < operation.extent(memory.directory()).units;
+    const auto directory = operation.directory(memory.directory());
+    has_item_ = index < directory.extent().units;
     if (has_item_) {
-      item_ = operation.find(memory.directory(), index);
+      item_ = directory.find(index);
       sharers_ = item_.chunks < Rows::blocks ? (item_.chunks == 0 ? 1 : item_.chunks) : Rows::blocks;
     }
   }
@@ -70,8 +71,8 @@ class StreamKCluster {
   TH_DEVICE void load(u32 loader, u32 flags) const {
     debug::role("load", loader);
     if (shares()) {
-      typename Block::Turn turn{0, Phase{1}};
-      flags |= block_.bring(item_, own_chunks(), turn);
+      typename Block::Cursor cursor{0, Phase{1}};
+      flags |= block_.load_chunks(item_, own_chunks(), cursor);
     }
     operation_.report(loader, flags);
     warp::sync();
@@ -90,7 +91,7 @@ class StreamKCluster {
       const TileRow own = Rows::row_of(rank_, place);
       if (is_there(own)) {
         memory_.parts_full().wait_cluster(Phase{});
-        operation_.merge(item_, memory_, sharers_, place, own.head, own.row);
+        operation_.merge_cluster_row(item_, memory_, sharers_, place, own.head, own.row);
       }
     }
   }
@@ -101,18 +102,18 @@ class StreamKCluster {
   TH_DEVICE bool shares() const { return has_item_ && rank_ < sharers_; }
 
   TH_DEVICE Chunks own_chunks() const {
-    const Dealt dealt = Dealt::among(item_.chunks, sharers_);
-    return {dealt.first(rank_), dealt.first(rank_ + 1)};
+    const EvenSplit split = EvenSplit::among(item_.chunks, sharers_);
+    return {split.first(rank_), split.first(rank_ + 1)};
   }
 
   TH_DEVICE void contribute(u32 warp) const {
-    typename Block::Turn turn;
-    typename Operation::Sums sums;
-    operation_.ask_for_queries(item_, sums);
-    block_.absorb(item_, own_chunks(), sums, turn);
+    typename Block::Cursor cursor;
+    typename Operation::State state;
+    operation_.load_queries(item_, state);
+    block_.process_chunks(item_, own_chunks(), state, cursor);
     warp::sync();
     cluster::wait();
-    block_.merge(item_, sums, warp, true, [&](u32 head, u32 row) { send({head, row}); });
+    block_.merge(item_, state, warp, true, [&](u32 head, u32 row) { send({head, row}); });
   }
 
   TH_DEVICE bool is_there(const TileRow& row) const {
@@ -131,10 +132,10 @@ class StreamKCluster {
   TH_DEVICE void send(const TileRow& row) const {
     const u32 to = Rows::block_of(row);
     const u32 place = Rows::place_of(row);
-    operation_.send(memory_,
-                    {cluster::map(memory_.part(rank_, place), to), cluster::map(memory_.part_sums(rank_, place), to),
-                     cluster::map(memory_.parts_full(), to)},
-                    row.head, row.row);
+    operation_.send_row(memory_,
+                        {cluster::map(memory_.part(rank_, place), to),
+                         cluster::map(memory_.part_sums(rank_, place), to), cluster::map(memory_.parts_full(), to)},
+                        row.head, row.row);
   }
 
   const Operation& operation_;

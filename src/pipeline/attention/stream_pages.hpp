@@ -1,11 +1,11 @@
 #pragma once
-/// The loader of attention over long sequences where keys and values lie in pages. A lane has a box of every block of
-/// keys, and copies it panel by panel; where several warps load, each has its share of the boxes' panels.
+/// The loader of attention over long sequences with a paged KV cache. A lane has a box of every block of keys, and
+/// copies it panel by panel; where several warps load, each has its share of the boxes' panels.
 ///
-/// Values of rows that are no key may be anything, and 0·NaN is NaN inside a matrix product: in a sequence's last block
-/// the first warp waits for them on values_landed, writes zeros there, and only then calls the slot full.
+/// Values of rows beyond the last key may be anything, and 0·NaN is NaN inside a matrix product: in a sequence's last
+/// block the first warp waits for them on values_landed, writes zeros there, and only then calls the slot full.
 ///
-/// Nobody takes part in work without rows: where lengths differ there is much of it.
+/// Work without rows is skipped by all warps: where lengths differ there is much of it.
 #include "pipeline/attention/stream_codes.hpp"
 #include "pipeline/attention/stream_memory.hpp"
 
@@ -26,7 +26,7 @@ TH_DEVICE void clear_rows(Shared<u8> tile, i32 first) {
   }
 }
 
-/// What one of the loading warps copies.
+/// The share of one of the loading warps.
 template <typename Pages>
 struct PageShare {
   const Pages& pages;

@@ -1,5 +1,5 @@
 #pragma once
-/// Tiles of queries, keys and values in shared memory, and where a copy of the copy engine goes.
+/// Tiles of queries, keys and values in shared memory, and where a TMA copy goes.
 #include "machine/machine.hpp"
 #include "pipeline/attention/config.hpp"
 
@@ -27,7 +27,7 @@ struct Blocks {
   i32 end;
 };
 
-/// What a warpgroup does with the blocks that its cluster copies for one piece of work.
+/// The blocks that a cluster copies for one piece of work, as one of its warpgroups takes them.
 struct WarpgroupBlocks {
   i32 before;  ///< copied, but seen by none of its rows
   Blocks own;
@@ -37,8 +37,8 @@ struct WarpgroupBlocks {
 template <MatrixEngine Engine>
 using TileOperand = typename Engine::template Descriptor<Swizzle::b128>;
 
-/// k-step `step` (16 columns of 16 bits, or 32 codes) of a tile of `rows` rows as an operand whose contiguous dimension
-/// is k. `row_bytes`: of a panel, which is the span of the swizzle.
+/// k-step `step` (16 columns of 16 bits, or 32 of FP8) of a tile of `rows` rows as an operand whose contiguous
+/// dimension is k. `row_bytes`: of a panel, which is the span of the swizzle.
 template <MatrixEngine Engine, int row_bytes = panel_row_bytes>
 TH_DEVICE auto along_columns(Shared<u8> tile, int rows, int step, bool from_base = false) {
   static_assert(row_bytes == 128 || row_bytes == 64);

@@ -1,9 +1,8 @@
 #pragma once
 /// From dot products to exponents of two, and the sums that a row keeps.
 ///
-/// Everything is in base 2: weight = 2^(logit·log2(e) − shift). The shift is a row's largest exponent so far, kept
-/// finite: any finite shift gives the definition's quotient, so that −Inf (nothing seen yet, or only −Inf) needs no
-/// special case.
+/// Everything is in base 2: weight = 2^(logit·log2(e) − running_max). The running maximum is kept finite: any finite
+/// one gives the definition's quotient, so that −Inf (no key yet, or only −Inf) needs no special case.
 #include "strategies/attention/device/work.hpp"
 
 namespace thresher::strategies::attention {
@@ -35,7 +34,9 @@ TH_DEVICE float exponent(const Params& params, float dot) {
 }
 
 /// Natural logarithm of the sum of exponentials, from a row's sums.
-TH_DEVICE float lse_of(float shift, float sum) { return (shift + math::log2_approx(sum)) * natural_log_of_2; }
+TH_DEVICE float lse_of(float running_max, float sum) {
+  return (running_max + math::log2_approx(sum)) * natural_log_of_2;
+}
 
 /// What a row's sums come to: what they are multiplied by to give its output, and its LSE.
 struct RowEnd {
@@ -44,15 +45,15 @@ struct RowEnd {
 };
 
 /// The head's sink joins the sum and brings no value. A row that sees no key has output 0, and for its LSE the sink.
-TH_DEVICE RowEnd end_row(const Params& params, i32 head, float shift, float sum, bool sees) {
-  float common = shift;
+TH_DEVICE RowEnd end_row(const Params& params, i32 head, float running_max, float sum, bool sees) {
+  float common = running_max;
   float total = sum;
   if (params.sinks != 0) {
     const float sink = Global<float>{params.sinks}.load(head * params.sinks_stride) * log2_of_e;
-    common = finite(math::max(shift, sink));
-    total = math::fma(sum, math::exp2_approx(shift - common), math::exp2_approx(sink - common));
+    common = finite(math::max(running_max, sink));
+    total = math::fma(sum, math::exp2_approx(running_max - common), math::exp2_approx(sink - common));
   }
-  return {sees ? math::exp2_approx(shift - common) * math::reciprocal_approx(total) : 0.0F,
+  return {sees ? math::exp2_approx(running_max - common) * math::reciprocal_approx(total) : 0.0F,
           sees || params.sinks != 0 ? lse_of(common, total) : minus_infinity()};
 }
 

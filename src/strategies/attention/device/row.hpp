@@ -83,7 +83,7 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
   for (int i = 0; i < owned_values; ++i) {
     o[i] = 0.0F;
   }
-  float shift = -largest_float;
+  float running_max = -largest_float;
   float sum = 0.0F;
   const float descale = dot_descale<QueryElement, KeyElement>(params, sequence.batch, sequence.kv_head);
   const Visible visible = visible_keys(params, sequence, query);
@@ -99,17 +99,17 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
       dot = math::fma(q[i], k[i], dot);
     }
     const float power = exponent(params, descale * warp::reduce(dot, [](float a, float b) { return a + b; }));
-    const float new_shift = finite(math::max(shift, power));
-    const float factor = math::exp2_approx(shift - new_shift);
-    const float weight = math::exp2_approx(power - new_shift);
-    shift = new_shift;
+    const float new_max = finite(math::max(running_max, power));
+    const float factor = math::exp2_approx(running_max - new_max);
+    const float weight = math::exp2_approx(power - new_max);
+    running_max = new_max;
     sum = math::fma(sum, factor, weight);
     TH_UNROLL
     for (int i = 0; i < owned_values; ++i) {
       o[i] = math::fma(weight, v[i], o[i] * factor);
     }
   }
-  const RowEnd end = end_row(params, sequence.head, shift, sum, visible.begin < visible.end);
+  const RowEnd end = end_row(params, sequence.head, running_max, sum, visible.begin < visible.end);
   if (column >= first_column && column < end_column) {
     store_elements<Element>(Global<u16>{params.o.data}.offset(own_row(params.o) + column), o,
                             end.factor * factor_of<KeyElement>(params.value_descale, sequence.batch, sequence.kv_head));

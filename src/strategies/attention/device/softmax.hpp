@@ -6,9 +6,9 @@ namespace thresher::strategies::attention {
 
 /// Half 0 is fragment row 16·warp + lane/4, half 1 the row 8 below. Four neighbouring lanes share a row.
 struct RowPair {
-  float shift[2];
-  float sum[2];     ///< this thread's columns only
-  float factor[2];  ///< by how much the last block shrank what came before
+  float running_max[2];
+  float running_sum[2];  ///< this thread's columns only
+  float factor[2];       ///< by how much the last block shrank what came before
 };
 
 TH_DEVICE float quad_max(float value) {
@@ -30,8 +30,8 @@ TH_DEVICE i32 fragment_column() { return static_cast<i32>(warp::lane() % 4) * 2;
 TH_DEVICE void start_rows(RowPair& rows) {
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
-    rows.shift[half] = -largest_float;
-    rows.sum[half] = 0.0F;
+    rows.running_max[half] = -largest_float;
+    rows.running_sum[half] = 0.0F;
     rows.factor[half] = 1.0F;
   }
 }
@@ -83,16 +83,16 @@ struct Groups {
   int end;
 };
 
-/// Scores become weights 2^(score·factor − shift); returns this thread's sum of them.
+/// Scores become weights 2^(score·factor − running_max); returns their sum in this thread.
 template <int columns>
-TH_DEVICE float weigh(Accumulators<columns>& scores, Groups groups, int half, float factor, float shift) {
+TH_DEVICE float exponentiate(Accumulators<columns>& scores, Groups groups, int half, float factor, float running_max) {
   float even = 0.0F;
   float odd = 0.0F;
   TH_UNROLL
   for (int group = groups.begin; group < groups.end; ++group) {
     const int i = group * 4 + half * 2;
-    const float first = math::exp2_approx(math::fma(scores.get(i), factor, -shift));
-    const float second = math::exp2_approx(math::fma(scores.get(i + 1), factor, -shift));
+    const float first = math::exp2_approx(math::fma(scores.get(i), factor, -running_max));
+    const float second = math::exp2_approx(math::fma(scores.get(i + 1), factor, -running_max));
     scores.set(i, first);
     scores.set(i + 1, second);
     even += first;
@@ -102,15 +102,15 @@ TH_DEVICE float weigh(Accumulators<columns>& scores, Groups groups, int half, fl
 }
 
 template <int columns>
-TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, float shift) {
-  return weigh(scores, Groups{0, columns / 8}, half, factor, shift);
+TH_DEVICE float exponentiate(Accumulators<columns>& scores, int half, float factor, float running_max) {
+  return exponentiate(scores, Groups{0, columns / 8}, half, factor, running_max);
 }
 
-/// A row's shift follows its largest exponent only when that weighs more than 2^most, and then brings it to 2^least:
-/// what was accumulated need not be scaled for most blocks.
+/// A row's running maximum follows its largest exponent only when that weighs more than 2^max, and then brings it to
+/// 2^min: for most blocks the accumulators need not be rescaled.
 struct WeightRange {
-  float least;
-  float most;
+  float min;
+  float max;
 };
 /// Weights up to 2^8 lose nothing in 16 bits.
 inline constexpr WeightRange weights_in_16_bits{0.0F, 8.0F};
@@ -118,17 +118,19 @@ inline constexpr WeightRange weights_in_16_bits{0.0F, 8.0F};
 /// holds exactly: where one key outweighs the others its weight has no error, and theirs have as little as can be.
 inline constexpr WeightRange weights_as_codes{8.0F, 8.0F};
 
-/// One more block of keys: scores become weights, and the rows' shift, sum and factor follow.
+/// One more block of keys: scores become weights, and the rows' maximum, sum and factor follow.
 template <int columns>
-TH_DEVICE void absorb(RowPair& rows, Accumulators<columns>& scores, float factor,
-                      WeightRange range = weights_in_16_bits) {
+TH_DEVICE void update_softmax(RowPair& rows, Accumulators<columns>& scores, float factor,
+                              WeightRange range = weights_in_16_bits) {
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
     const float largest = finite(quad_max(row_max(scores, half)) * factor);
-    const float shift = largest > rows.shift[half] + range.most ? largest - range.least : rows.shift[half];
-    rows.factor[half] = math::exp2_approx(rows.shift[half] - shift);
-    rows.shift[half] = shift;
-    rows.sum[half] = math::fma(rows.sum[half], rows.factor[half], weigh(scores, half, factor, shift));
+    const float running_max =
+        largest > rows.running_max[half] + range.max ? largest - range.min : rows.running_max[half];
+    rows.factor[half] = math::exp2_approx(rows.running_max[half] - running_max);
+    rows.running_max[half] = running_max;
+    rows.running_sum[half] =
+        math::fma(rows.running_sum[half], rows.factor[half], exponentiate(scores, half, factor, running_max));
   }
 }
 
@@ -146,7 +148,7 @@ TH_DEVICE u32 pack_codes(float first, float second, float third, float fourth) {
 }
 
 template <int columns>
-TH_DEVICE void narrow(Weights<E4M3, columns>& weights, const Accumulators<columns>& scores) {
+TH_DEVICE void pack_weights(Weights<E4M3, columns>& weights, const Accumulators<columns>& scores) {
   TH_UNROLL
   for (int step = 0; step < columns / 32; ++step) {
     TH_UNROLL
@@ -159,8 +161,8 @@ TH_DEVICE void narrow(Weights<E4M3, columns>& weights, const Accumulators<column
 }
 
 template <typename Element, int columns>
-TH_DEVICE void narrow(Weights<Element, columns>& weights, const Accumulators<columns>& scores,
-                      Groups groups = {0, columns / 8}) {
+TH_DEVICE void pack_weights(Weights<Element, columns>& weights, const Accumulators<columns>& scores,
+                            Groups groups = {0, columns / 8}) {
   TH_UNROLL
   for (int step = groups.begin / 2; step < groups.end / 2; ++step) {
     TH_UNROLL

@@ -24,22 +24,22 @@ static_assert(lengths_clamped == AttentionStatus::lengths && pages_clamped == At
               offsets_clamped == AttentionStatus::offsets);
 
 // Both launches move an item as two vectors of four.
-static_assert(sizeof(LeftItem) == 32 && offsetof(LeftItem, parts) == 0 && offsetof(LeftItem, batch) == 4 &&
-              offsetof(LeftItem, kv_head) == 8 && offsetof(LeftItem, first_query) == 12 &&
-              offsetof(LeftItem, queries) == 16 && offsetof(LeftItem, keys) == 20 &&
-              offsetof(LeftItem, first_row) == 24 && offsetof(LeftItem, rows) == 28);
+static_assert(sizeof(SplitItem) == 32 && offsetof(SplitItem, parts) == 0 && offsetof(SplitItem, batch) == 4 &&
+              offsetof(SplitItem, kv_head) == 8 && offsetof(SplitItem, first_query) == 12 &&
+              offsetof(SplitItem, queries) == 16 && offsetof(SplitItem, keys) == 20 &&
+              offsetof(SplitItem, first_row) == 24 && offsetof(SplitItem, rows) == 28);
 
 /// Pieces of the workspace.
 struct Pieces {
-  /// What the first launch leaves to the second.
-  struct OfParts {
-    std::size_t header;
-    std::size_t left;
+  /// The first launch leaves them to the second.
+  struct Split {
+    std::size_t block_count;
+    std::size_t items;
     std::size_t parts;
-    std::size_t sums;
+    std::size_t part_sums;
   };
   std::size_t status;
-  std::optional<OfParts> of_parts;  ///< not with clusters
+  std::optional<Split> split;  ///< not with clusters
 };
 
 Pieces add_pieces(PlannedCall& call, const StreamKConfig& config, std::int64_t blocks) {
@@ -47,11 +47,11 @@ Pieces add_pieces(PlannedCall& call, const StreamKConfig& config, std::int64_t b
   Pieces pieces{};
   pieces.status = add_status(call, static_cast<std::size_t>(blocks * config.loader_warps()));
   if (!config.is_clustered()) {
-    Pieces::OfParts& own = pieces.of_parts.emplace();
-    own.header = add_piece(call, "number of blocks", 4);
-    own.left = add_piece(call, "items left", static_cast<std::size_t>(blocks) * sizeof(LeftItem));
+    Pieces::Split& own = pieces.split.emplace();
+    own.block_count = add_piece(call, "number of blocks", 4);
+    own.items = add_piece(call, "items left", static_cast<std::size_t>(blocks) * sizeof(SplitItem));
     own.parts = add_piece(call, "parts", rows * static_cast<std::size_t>(config.value_dim) * sizeof(float));
-    own.sums = add_piece(call, "sums of parts", rows * 2 * sizeof(float));
+    own.part_sums = add_piece(call, "sums of parts", rows * 2 * sizeof(float));
   }
   return pieces;
 }
@@ -155,18 +155,18 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
     add_tensors(params.call, problem, tensors);
     const auto piece = [&](std::size_t index) { return device_address(tensors.workspace) + offsets[index].offset; };
     params.call.paging.status = piece(pieces.status);
-    if (pieces.of_parts) {
-      params.header = piece(pieces.of_parts->header);
-      params.left = piece(pieces.of_parts->left);
-      params.parts = piece(pieces.of_parts->parts);
-      params.parts_sums = piece(pieces.of_parts->sums);
+    if (pieces.split) {
+      params.block_count = piece(pieces.split->block_count);
+      params.split_items = piece(pieces.split->items);
+      params.parts = piece(pieces.split->parts);
+      params.part_sums = piece(pieces.split->part_sums);
     }
     out.set(params);
   };
   KernelLaunch multiply = multiplying_launch(problem, config, kernels, grid, bind);
   multiply.accesses = tensor_accesses();
   multiply.accesses.push_back({Access::Memory::workspace, pieces.status, Access::Use::writes});
-  if (!pieces.of_parts) {
+  if (!pieces.split) {
     call.steps.emplace_back(std::move(multiply));
     return;
   }
@@ -174,7 +174,7 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
   merge.program = multiply.program;
   merge.accesses = tensor_accesses();
   for (const std::size_t piece :
-       {pieces.of_parts->header, pieces.of_parts->left, pieces.of_parts->parts, pieces.of_parts->sums}) {
+       {pieces.split->block_count, pieces.split->items, pieces.split->parts, pieces.split->part_sums}) {
     multiply.accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
     merge.accesses.push_back({Access::Memory::workspace, piece, Access::Use::depends_on_previous});
   }

@@ -5,8 +5,8 @@
 
 namespace thresher::strategies::attention {
 
-/// What the first launch leaves to the second, by the block that began it: an item that other blocks went on with.
-struct LeftItem {
+/// What the first launch tells the second of an item that other blocks went on with, by the block that began it.
+struct SplitItem {
   i32 parts;  ///< 0: none
   i32 batch;
   i32 kv_head;
@@ -19,14 +19,14 @@ struct LeftItem {
 
 struct StreamKParams {
   Params call;
-  // What a call without clusters leaves to its second launch; not read with clusters.
-  u64 header;      ///< how many blocks the first launch had
-  u64 left;        ///< LeftItem of each block
-  u64 parts;       ///< float32 [2·blocks, tile_rows, value_dim], not divided by their sums
-  u64 parts_sums;  ///< float32 [2·blocks, tile_rows, 2]: shift and sum
-  i32 max_blocks;  ///< of the first launch
-  i32 head_sets;   ///< of heads of keys that a chunk has
-  Divisor group;   ///< heads of one
+  // What the first of two launches leaves to the second; not read with clusters.
+  u64 block_count;  ///< of the first launch
+  u64 split_items;  ///< SplitItem of each block
+  u64 parts;        ///< float32 [2·blocks, tile_rows, value_dim], not divided by their sums
+  u64 part_sums;    ///< float32 [2·blocks, tile_rows, 2]: maximum and sum
+  i32 max_blocks;   ///< of the first launch
+  i32 head_sets;    ///< of heads of keys that a chunk has
+  Divisor group;    ///< heads of one
 };
 
 }  // namespace thresher::strategies::attention

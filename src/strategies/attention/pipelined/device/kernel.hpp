@@ -307,18 +307,18 @@ struct StreamedAttention {
       }
     }
     const float factor = logits == Logits::general ? 1.0F : config.has_codes() ? tile.dot_factor : params.scale_log2;
-    absorb(tile.rows, tile.scores, factor, config.multiplies_codes ? weights_as_codes : weights_in_16_bits);
+    update_softmax(tile.rows, tile.scores, factor, config.multiplies_codes ? weights_as_codes : weights_in_16_bits);
   }
 
   /// Of this thread's rows; known when the softmax of a block is done.
   template <StreamConfig config>
   TH_DEVICE float sum_of_weights(const Tile<config>& tile) const {
-    return tile.rows.sum[0] + tile.rows.sum[1];
+    return tile.rows.running_sum[0] + tile.rows.running_sum[1];
   }
 
   template <StreamConfig config>
   TH_DEVICE void take_weights(Tile<config>& tile) const {
-    narrow(tile.weights, tile.scores);
+    pack_weights(tile.weights, tile.scores);
   }
 
   /// Product `index` of a block's weights with its values.
@@ -400,8 +400,8 @@ struct StreamedAttention {
       const bool stored = query < work.sequence.queries;
       const Visible visible = visible_keys(params, work.sequence, query);
       row[half] = stored ? query : -1;
-      row_end[half] = end_row(params, work.sequence.head, tile.rows.shift[half], quad_sum(tile.rows.sum[half]),
-                              visible.begin < visible.end);
+      row_end[half] = end_row(params, work.sequence.head, tile.rows.running_max[half],
+                              quad_sum(tile.rows.running_sum[half]), visible.begin < visible.end);
     }
     if constexpr (config.has_codes()) {
       const float factor = descale_of(params.value_descale, work.sequence.batch, work.sequence.kv_head);

@@ -1,6 +1,7 @@
 #pragma once
 /// `rows`: one thread a query row, the way one would write it first; and the two steps that come next, keys and values
 /// staged in shared memory row by row, and staged in the order in which they lie. What each step brings is measured.
+#include "strategies/attention/device/codes.hpp"
 #include "strategies/attention/device/logits.hpp"
 
 namespace thresher::strategies::attention {
@@ -52,21 +53,12 @@ struct RowSource {
   }
 };
 
-template <typename Element>
-TH_DEVICE float low(u32 pair) {
-  return convert::to_float(Element{static_cast<u16>(pair & 0xFFFFU)});
-}
-template <typename Element>
-TH_DEVICE float high(u32 pair) {
-  return convert::to_float(Element{static_cast<u16>(pair >> 16)});
-}
-
 /// One thread's row: its query, and what it has averaged so far.
 template <typename Element, int head_dim>
 struct Row {
   float q[head_dim];
   float o[head_dim];
-  float shift;
+  float running_max;
   float sum;
 
   template <typename Source>
@@ -76,13 +68,13 @@ struct Row {
       const Vector<u32, 4> piece = source(query, index);
       TH_UNROLL
       for (int word = 0; word < 4; ++word) {
-        q[index * 8 + word * 2] = low<Element>(piece.at[word]);
-        q[index * 8 + word * 2 + 1] = high<Element>(piece.at[word]);
+        q[index * 8 + word * 2] = low_of<Element>(piece.at[word]);
+        q[index * 8 + word * 2 + 1] = high_of<Element>(piece.at[word]);
         o[index * 8 + word * 2] = 0.0F;
         o[index * 8 + word * 2 + 1] = 0.0F;
       }
     }
-    shift = -largest_float;
+    running_max = -largest_float;
     sum = 0.0F;
   }
 
@@ -95,19 +87,19 @@ struct Row {
       const Vector<u32, 4> piece = keys.piece(key, index);
       TH_UNROLL
       for (int word = 0; word < 4; ++word) {
-        even = math::fma(q[index * 8 + word * 2], low<Element>(piece.at[word]), even);
-        odd = math::fma(q[index * 8 + word * 2 + 1], high<Element>(piece.at[word]), odd);
+        even = math::fma(q[index * 8 + word * 2], low_of<Element>(piece.at[word]), even);
+        odd = math::fma(q[index * 8 + word * 2 + 1], high_of<Element>(piece.at[word]), odd);
       }
     }
     return even + odd;
   }
 
   template <typename Source>
-  TH_DEVICE void absorb(const Source& values, i32 key, float power) {
-    const float new_shift = finite(math::max(shift, power));
-    const float factor = math::exp2_approx(shift - new_shift);
-    const float weight = math::exp2_approx(power - new_shift);
-    shift = new_shift;
+  TH_DEVICE void add_key(const Source& values, i32 key, float power) {
+    const float new_max = finite(math::max(running_max, power));
+    const float factor = math::exp2_approx(running_max - new_max);
+    const float weight = math::exp2_approx(power - new_max);
+    running_max = new_max;
     sum = math::fma(sum, factor, weight);
     TH_UNROLL
     for (int index = 0; index < head_dim / 8; ++index) {
@@ -115,8 +107,8 @@ struct Row {
       TH_UNROLL
       for (int word = 0; word < 4; ++word) {
         const int i = index * 8 + word * 2;
-        o[i] = math::fma(weight, low<Element>(piece.at[word]), o[i] * factor);
-        o[i + 1] = math::fma(weight, high<Element>(piece.at[word]), o[i + 1] * factor);
+        o[i] = math::fma(weight, low_of<Element>(piece.at[word]), o[i] * factor);
+        o[i + 1] = math::fma(weight, high_of<Element>(piece.at[word]), o[i + 1] * factor);
       }
     }
   }
@@ -139,7 +131,7 @@ TH_DEVICE void store_row(const Params& params, const Sequence& sequence, i32 que
     out.as<Vector<u32, 4>>().store(index, piece);
   }
   if (wants_lse(params)) {
-    store_lse(params, sequence, query, sees ? lse_of(row.shift, row.sum) : minus_infinity());
+    store_lse(params, sequence, query, sees ? lse_of(row.running_max, row.sum) : minus_infinity());
   }
 }
 
@@ -183,7 +175,7 @@ rows(TH_GRID_CONSTANT const Params params) {
     TH_NO_UNROLL
     for (i32 key = most(first, visible.begin); key < least(first + count, visible.end); ++key) {
       const float power = exponent(params, row.dot(key_rows, sequence.first_key + key));
-      row.absorb(value_rows, sequence.first_key + key, power);
+      row.add_key(value_rows, sequence.first_key + key, power);
     }
   }
   if (work.first_row + static_cast<i32>(launch::thread_index()) <= last_row) {

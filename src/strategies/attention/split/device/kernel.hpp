@@ -33,7 +33,7 @@ struct SplitAttention {
     Accumulators<config.merged_columns()> merged;
     RowPair rows;
     float largest[2];
-    float merged_shift[2];
+    float merged_max[2];
     float merged_sum[2];
     bool masked;
     bool started;
@@ -134,24 +134,25 @@ struct SplitAttention {
     }
   }
 
-  /// All chunks are inspected: the shift of a row is its largest exponent among this block's keys.
+  /// All chunks are inspected: the largest exponent of a row among this block's keys is known.
   template <SplitConfig config>
-  TH_DEVICE void fix_shifts(Tile<config>& tile) const {
+  TH_DEVICE void set_running_max(Tile<config>& tile) const {
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      tile.rows.shift[half] = finite(quad_max(tile.largest[half]) * factor());
+      tile.rows.running_max[half] = finite(quad_max(tile.largest[half]) * factor());
     }
   }
 
   template <SplitConfig config>
-  TH_DEVICE void weigh(Tile<config>& tile, int chunk, int part) const {
+  TH_DEVICE void softmax(Tile<config>& tile, int chunk, int part) const {
     constexpr int count = SplitConfig::chunk / 8 / config.parts;
     const Groups groups{part * count, (part + 1) * count};
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      tile.rows.sum[half] += attention::weigh(tile.scores[chunk], groups, half, factor(), tile.rows.shift[half]);
+      tile.rows.running_sum[half] +=
+          attention::exponentiate(tile.scores[chunk], groups, half, factor(), tile.rows.running_max[half]);
     }
-    narrow(tile.weights[chunk], tile.scores[chunk], groups);
+    pack_weights(tile.weights[chunk], tile.scores[chunk], groups);
   }
 
   template <SplitConfig config>
@@ -176,7 +177,7 @@ struct SplitAttention {
 
   /// The partial result is final: the sums cover whole rows, and a block without keys has zeros.
   template <SplitConfig config>
-  TH_DEVICE void settle(Tile<config>& tile) const {
+  TH_DEVICE void finalize(Tile<config>& tile) const {
     Engine::settle(tile.output);
     if (!config.whole && !tile.started) {
       TH_UNROLL
@@ -186,22 +187,22 @@ struct SplitAttention {
     }
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      tile.rows.sum[half] = quad_sum(tile.rows.sum[half]);
+      tile.rows.running_sum[half] = quad_sum(tile.rows.running_sum[half]);
     }
   }
 
-  /// What block `peer` gets: its columns, then the rows' shifts and sums.
+  /// The messages to block `peer`: its columns, then the rows' maxima and sums.
   template <SplitConfig config>
   TH_DEVICE Message message(const Tile<config>& tile, int peer, int index) const {
     if (index == config.messages() - 1) {
-      return {{tile.rows.shift[0], tile.rows.shift[1], tile.rows.sum[0], tile.rows.sum[1]}};
+      return {{tile.rows.running_max[0], tile.rows.running_max[1], tile.rows.running_sum[0], tile.rows.running_sum[1]}};
     }
     const int first = (peer * config.merged_columns() / 8 + index * config.groups_per_message()) * 4;
     if constexpr (config.narrow_exchange) {
       float part[2];
       TH_UNROLL
       for (int half = 0; half < 2; ++half) {
-        part[half] = tile.rows.sum[half] == 0.0F ? 0.0F : math::reciprocal_approx(tile.rows.sum[half]);
+        part[half] = tile.rows.running_sum[half] == 0.0F ? 0.0F : math::reciprocal_approx(tile.rows.running_sum[half]);
       }
       Message message;
       TH_UNROLL
@@ -223,10 +224,10 @@ struct SplitAttention {
     float added[2];
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const float shift = math::max(tile.merged_shift[half], rows.at[half]);
-      kept[half] = math::exp2_approx(tile.merged_shift[half] - shift);
-      added[half] = math::exp2_approx(rows.at[half] - shift);
-      tile.merged_shift[half] = shift;
+      const float running_max = math::max(tile.merged_max[half], rows.at[half]);
+      kept[half] = math::exp2_approx(tile.merged_max[half] - running_max);
+      added[half] = math::exp2_approx(rows.at[half] - running_max);
+      tile.merged_max[half] = running_max;
       tile.merged_sum[half] = math::fma(tile.merged_sum[half], kept[half], rows.at[2 + half] * added[half]);
       if constexpr (config.narrow_exchange) {
         added[half] *= rows.at[2 + half];
@@ -255,8 +256,8 @@ struct SplitAttention {
   TH_DEVICE void take_own(Tile<config>& tile, int rank) const {
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      tile.merged_shift[half] = tile.rows.shift[half];
-      tile.merged_sum[half] = tile.rows.sum[half];
+      tile.merged_max[half] = tile.rows.running_max[half];
+      tile.merged_sum[half] = tile.rows.running_sum[half];
     }
     TH_UNROLL
     for (int i = 0; i < config.merged_columns() / 2; ++i) {
@@ -298,10 +299,10 @@ struct SplitAttention {
   /// Rows of whole tiles all see keys and have no sink.
   template <SplitConfig config>
   TH_DEVICE RowEnd end_of(const Tile<config>& tile, int half, i32 head, bool sees) const {
-    const float shift = tile.merged_shift[half];
+    const float running_max = tile.merged_max[half];
     const float sum = tile.merged_sum[half];
-    return config.whole ? RowEnd{math::reciprocal_approx(sum), lse_of(shift, sum)}
-                        : end_row(params, head, shift, sum, sees);
+    return config.whole ? RowEnd{math::reciprocal_approx(sum), lse_of(running_max, sum)}
+                        : end_row(params, head, running_max, sum, sees);
   }
 
   template <int columns>

@@ -1,18 +1,18 @@
 #pragma once
-/// A query row's sums to its output, by one warp: lane l owns columns [l·V/32, (l+1)·V/32).
+/// A query row's state to its output, by one warp: lane l owns columns [l·V/32, (l+1)·V/32).
 #include "strategies/attention/device/row.hpp"
 #include "strategies/attention/stream_k/device/work.hpp"
 
 namespace thresher::strategies::attention {
 
 template <int count>
-struct RowSums {
+struct RowState {
   float output[count];
-  float shift;
+  float max;
   float sum;
 };
 
-/// `count` floats that lie together, four at a time.
+/// `count` contiguous floats, four at a time.
 template <int count, typename Memory>
 TH_DEVICE void load_floats(float (&to)[count], const Memory& from) {
   constexpr int wide = count < 4 ? count : 4;
@@ -37,17 +37,17 @@ TH_DEVICE Vector<float, wide> piece_of(const float (&from)[count], int first) {
   return piece;
 }
 
-/// A row's sums from so many parts, no more than `most`, in their order: `sums_of` gives a part's shift and sum,
-/// `piece_of` where the lane's columns of it lie.
+/// A row's state from so many parts, no more than `max_parts`, in their order: `sums_of` gives a part's maximum and
+/// sum, `piece_of` where the lane's columns of it lie.
 template <int owned, u32 max_parts, typename SumsOf, typename PieceOf>
-TH_DEVICE RowSums<owned> merged_parts(u32 parts, const SumsOf& sums_of, const PieceOf& piece_of) {
+TH_DEVICE RowState<owned> merged_parts(u32 parts, const SumsOf& sums_of, const PieceOf& piece_of) {
   static_assert(max_parts <= 32);
   const u32 lane = warp::lane();
   const Vector<float, 2> own = lane < parts ? sums_of(lane) : Vector<float, 2>{{-largest_float, 0.0F}};
-  RowSums<owned> sums{};
-  sums.shift = warp::reduce(own.at[0], [](float a, float b) { return math::max(a, b); });
-  const float factor = math::exp2_approx(own.at[0] - sums.shift);
-  sums.sum = warp::reduce(own.at[1] * factor, [](float a, float b) { return a + b; });
+  RowState<owned> state{};
+  state.max = warp::reduce(own.at[0], [](float a, float b) { return math::max(a, b); });
+  const float factor = math::exp2_approx(own.at[0] - state.max);
+  state.sum = warp::reduce(own.at[1] * factor, [](float a, float b) { return a + b; });
   TH_UNROLL
   for (u32 part = 0; part < max_parts; ++part) {
     if (part < parts) {
@@ -56,11 +56,11 @@ TH_DEVICE RowSums<owned> merged_parts(u32 parts, const SumsOf& sums_of, const Pi
       const float weight = warp::shuffle(factor, part);
       TH_UNROLL
       for (int i = 0; i < owned; ++i) {
-        sums.output[i] = math::fma(weight, piece[i], sums.output[i]);
+        state.output[i] = math::fma(weight, piece[i], state.output[i]);
       }
     }
   }
-  return sums;
+  return state;
 }
 
 /// The exponent of a dot product with keys that are still to be multiplied by `descale`.
@@ -69,7 +69,7 @@ TH_DEVICE float exponent_of(const Params& params, float dot, float descale) {
   return logits == Logits::general ? exponent(params, dot * descale) : dot * (params.scale_log2 * descale);
 }
 
-/// `count` elements of one query, key or value, widened.
+/// `count` elements of one query, key or value, as floats.
 template <typename Stored, int count>
 TH_DEVICE void load_elements(float (&to)[count], const Operand& operand, const PageRow& at, i32 head, i32 column) {
   const i64 offset = element_offset(operand, at.page, head, at.row) + column;
@@ -90,10 +90,10 @@ TH_DEVICE void load_elements(float (&to)[count], const Operand& operand, const P
   }
 }
 
-/// A row from the start, key by key, only those that it sees.
+/// A row from the start, key by key: only those that it sees.
 template <StreamKConfig config, typename QueryElement, typename KeyElement, Logits logits>
 TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& tile, u32 row,
-                               RowSums<config.value_dim / 32>& sums) {
+                               RowState<config.value_dim / 32>& state) {
   constexpr int owned = config.head_dim / 32;
   constexpr int owned_values = config.value_dim / 32;
   const Params& call = params.call;
@@ -104,10 +104,10 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
   load_elements<QueryElement>(q, call.q, {0, tile.first_query + query, true}, tile.head(params, row), lane * owned);
   TH_UNROLL
   for (int i = 0; i < owned_values; ++i) {
-    sums.output[i] = 0.0F;
+    state.output[i] = 0.0F;
   }
-  sums.shift = -largest_float;
-  sums.sum = 0.0F;
+  state.max = -largest_float;
+  state.sum = 0.0F;
   const Visible visible = tile.visible(params, query);
   TH_NO_UNROLL
   for (i32 key = visible.begin; key < visible.end; ++key) {
@@ -122,49 +122,49 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
       dot = math::fma(q[i], piece[i], dot);
     }
     const float power = exponent_of<logits>(call, warp::reduce(dot, [](float a, float b) { return a + b; }), descale);
-    const float shift = finite(math::max(sums.shift, power));
-    const float factor = math::exp2_approx(sums.shift - shift);
-    const float weight = math::exp2_approx(power - shift);
-    sums.shift = shift;
-    sums.sum = math::fma(sums.sum, factor, weight);
+    const float next = finite(math::max(state.max, power));
+    const float factor = math::exp2_approx(state.max - next);
+    const float weight = math::exp2_approx(power - next);
+    state.max = next;
+    state.sum = math::fma(state.sum, factor, weight);
     TH_UNROLL
     for (int i = 0; i < owned_values; ++i) {
-      sums.output[i] = math::fma(weight, value[i], sums.output[i] * factor);
+      state.output[i] = math::fma(weight, value[i], state.output[i] * factor);
     }
   }
 }
 
-/// Output and LSE of one row. One that holds a NaN is computed again where the tile's rows see different keys: 0·NaN is
-/// NaN, so that a value which the row does not see may have spoilt it.
+/// Stores output and LSE of one row. One that holds a NaN is computed again where the tile's rows see different keys:
+/// 0·NaN is NaN, so that a value which the row does not see may have spoilt it.
 template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement>
 TH_DEVICE void finish_row(const StreamKParams& params, const QueryTile& tile, u32 row,
-                          RowSums<config.value_dim / 32>& sums) {
+                          RowState<config.value_dim / 32>& state) {
   constexpr int owned = config.value_dim / 32;
   const Params& call = params.call;
   bool is_nan = false;
   TH_UNROLL
   for (int i = 0; i < owned; ++i) {
-    is_nan = is_nan || sums.output[i] != sums.output[i];
+    is_nan = is_nan || state.output[i] != state.output[i];
   }
   if (warp::any(is_nan)) {
     const Visible seen = tile.seen(params);
     const Visible by_all = tile.seen_by_all(params);
     if (seen.begin != by_all.begin || seen.end != by_all.end) {
-      attend_page_row<config, QueryElement, KeyElement, logits>(params, tile, row, sums);
+      attend_page_row<config, QueryElement, KeyElement, logits>(params, tile, row, state);
     }
   }
   const i32 query = tile.query(params, row);
   const i32 head = tile.head(params, row);
   const Visible visible = tile.visible(params, query);
   const bool sees = visible.begin < visible.end;
-  const RowEnd end = end_row(call, head, sums.shift, sums.sum, sees);
+  const RowEnd end = end_row(call, head, state.max, state.sum, sees);
   const float factor = end.factor * descale_of(call.value_descale, tile.batch, tile.kv_head);
   constexpr int words = owned / 2;
   Vector<u32, words> packed;
   TH_UNROLL
   for (int i = 0; i < words; ++i) {
-    packed.at[i] = convert::pack<Element>(sees ? sums.output[2 * i] * factor : 0.0F,
-                                          sees ? sums.output[2 * i + 1] * factor : 0.0F);
+    packed.at[i] = convert::pack<Element>(sees ? state.output[2 * i] * factor : 0.0F,
+                                          sees ? state.output[2 * i + 1] * factor : 0.0F);
   }
   Global<u16>{call.o.data}
       .offset(element_offset(call.o, 0, head, tile.first_query + query) + static_cast<i32>(warp::lane()) * owned)

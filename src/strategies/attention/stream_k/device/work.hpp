@@ -1,5 +1,5 @@
 #pragma once
-/// Which work there is: tiles of query rows, the keys they see, and the list of them that each block makes from the
+/// The work: tiles of query rows, the keys they see, and the directory of sequences that each block makes from the
 /// lengths on the device.
 #include "pipeline/attention/stream_k.hpp"
 #include "strategies/attention/device/work.hpp"
@@ -13,7 +13,7 @@ using pipeline::attention::StreamKConfig;
 TH_DEVICE i32 divided_up(i32 value, i32 by) { return (value + by - 1) / by; }
 
 /// Rows of one sequence that read the same keys: row r is query r / group of head r % group of the group's. An item's
-/// tile is that of the first of its heads of keys; the others' differ in nothing but the head.
+/// tile is that of the first of its heads of keys; those of the others differ in the head alone.
 struct QueryTile {
   i32 batch;
   i32 kv_head;
@@ -38,18 +38,18 @@ struct QueryTile {
     tile.kv_head += static_cast<i32>(index);
     return tile;
   }
-  /// What any of the rows sees; end is begin where none sees a key.
+  /// The keys that any of the rows sees; end is begin where none sees a key.
   TH_DEVICE Visible seen(const StreamKParams& params) const {
     const i32 begin = visible(params, query(params, 0)).begin;
     return {begin, most(begin, visible(params, query(params, rows - 1)).end)};
   }
-  /// What all of them see; end may lie before begin.
+  /// The keys that all of them see; end may be less than begin.
   TH_DEVICE Visible seen_by_all(const StreamKParams& params) const {
     return {visible(params, query(params, rows - 1)).begin, visible(params, query(params, 0)).end};
   }
 };
 
-/// A tile and its units, one for each chunk of keys that it sees and at least one. Of a tile that has a cluster, one.
+/// A tile and its units, one for each chunk of keys that it sees and at least one. A tile that has a cluster has one.
 struct StreamKItem {
   QueryTile tile;
   Visible seen;
@@ -61,12 +61,12 @@ struct StreamKItem {
   u32 rows;
 };
 
-/// The units that all items have which a warp has seen so far.
+/// Whether the items that a warp has seen so far have as many units each.
 struct CommonUnits {
-  u32 each = 0;  ///< 0: none has been there
+  u32 each = 0;  ///< 0: it has seen none
   bool differ = false;
 
-  /// By all lanes of a warp: the units of an item of the lane's sequence, 0 where it has none.
+  /// By all lanes of a warp: `own` are the units of an item of the lane's sequence, 0 where it has none.
   TH_DEVICE void see(u32 own) {
     const u32 there = warp::ballot(own > 0);
     if (there != 0) {
@@ -78,15 +78,15 @@ struct CommonUnits {
   }
 };
 
-/// Made once in each block by one warp: where each sequence's queries and keys are, and the number of its first unit.
+/// The queries and keys of each sequence, and the number of its first unit. One warp of each block makes it.
 template <StreamKConfig config>
 class KeyDirectory {
  public:
   TH_DEVICE KeyDirectory(const StreamKParams& params, Shared<u32> memory) : params_(params), memory_(memory) {}
 
-  /// All lanes of one warp. What was wrong with the lengths that the lane looked at. A sequence's queries begin at the
-  /// greatest offset so far, limited to the queries there are: sequences lie apart, and all of them together have no
-  /// more units than a call may have.
+  /// All lanes of one warp. Gives flags of each lane: what was wrong with the lengths that it looked at. A sequence's
+  /// queries begin at the greatest offset so far, limited to the queries there are: sequences do not overlap, and all
+  /// of them together have no more units than a call may have.
   TH_DEVICE u32 make() const {
     constexpr i32 each = 4;
     const Params& call = params_.call;
@@ -100,13 +100,7 @@ class KeyDirectory {
     for (i32 round = 0; round < call.batch; round += each * 32) {
       i32 end[each];
       i32 used[each];
-      TH_UNROLL
-      for (i32 i = 0; i < each; ++i) {
-        const i32 batch = round + i * 32 + static_cast<i32>(lane);
-        const bool is_there = batch < call.batch;
-        end[i] = is_there ? query_offset(call, batch + 1) : call.queries;
-        used[i] = is_there ? used_keys(call, batch) : 0;
-      }
+      load_lengths(end, used, round + static_cast<i32>(lane));
       if (round == 0) {  // asked for together with the others
         last_offset = limited(first_offset, flags);
       }
@@ -129,17 +123,9 @@ class KeyDirectory {
         const u32 of_tile = tiles > 0 ? units_of_tile(queries, keys, tiles) : 0;
         common.see(of_tile);
         const u32 own = static_cast<u32>(tiles * params_.head_sets) * of_tile;
-        u32 sum = own;
-        TH_UNROLL
-        for (u32 distance = 1; distance < 32; distance *= 2) {
-          const u32 other = warp::shuffle_up(sum, distance);
-          sum += lane >= distance ? other : 0;
-        }
+        const u32 sum = sum_to_lane(own, lane);
         if (batch < call.batch) {
-          memory_.store(word(batch), before + sum - own);
-          memory_.store(word(batch) + 1, static_cast<u32>(first_query));
-          memory_.store(word(batch) + 2, static_cast<u32>(queries));
-          memory_.store(word(batch) + 3, static_cast<u32>(keys));
+          store(word(batch), before + sum - own, first_query, queries, keys);
         }
         before += warp::shuffle(sum, 31);
       }
@@ -158,7 +144,7 @@ class KeyDirectory {
   /// The item of a unit.
   TH_DEVICE StreamKItem find(u32 unit) const {
     const Params& call = params_.call;
-    i32 low = 0;  // the last sequence whose first unit is not beyond `unit`, of which there are units
+    i32 low = 0;  // to be the last sequence whose first unit is not beyond `unit`
     i32 high = call.batch - 1;
     while (low < high) {
       const i32 middle = (low + high + 1) / 2;
@@ -201,7 +187,38 @@ class KeyDirectory {
   }
 
  private:
-  /// The first of a sequence, but for what it sees.
+  /// Ends of queries, and keys, of every 32nd sequence from `first` on.
+  template <i32 count>
+  TH_DEVICE void load_lengths(i32 (&end)[count], i32 (&used)[count], i32 first) const {
+    const Params& call = params_.call;
+    TH_UNROLL
+    for (i32 i = 0; i < count; ++i) {
+      const i32 batch = first + i * 32;
+      const bool is_there = batch < call.batch;
+      end[i] = is_there ? query_offset(call, batch + 1) : call.queries;
+      used[i] = is_there ? used_keys(call, batch) : 0;
+    }
+  }
+
+  /// The value of this lane and of all lanes before it.
+  TH_DEVICE static u32 sum_to_lane(u32 sum, u32 lane) {
+    TH_UNROLL
+    for (u32 distance = 1; distance < 32; distance *= 2) {
+      const u32 other = warp::shuffle_up(sum, distance);
+      sum += lane >= distance ? other : 0;
+    }
+    return sum;
+  }
+
+  /// A sequence's entry.
+  TH_DEVICE void store(u32 at, u32 first_unit, i32 first_query, i32 queries, i32 keys) const {
+    memory_.store(at, first_unit);
+    memory_.store(at + 1, static_cast<u32>(first_query));
+    memory_.store(at + 2, static_cast<u32>(queries));
+    memory_.store(at + 3, static_cast<u32>(keys));
+  }
+
+  /// The first item of a sequence, but for the keys that it sees.
   TH_DEVICE StreamKItem first_of(i32 batch) const {
     StreamKItem item{};
     item.first_unit = memory_.load(word(batch));
@@ -223,7 +240,7 @@ class KeyDirectory {
 
   TH_DEVICE i32 tiles_of(i32 queries) const { return divided_up(queries * params_.call.group, config.rows); }
 
-  /// An offset that lies in the operand.
+  /// The offset, clamped to the operand.
   TH_DEVICE i32 limited(i32 offset, u32& flags) const {
     const i32 inside = clamp(offset, 0, params_.call.queries);
     flags |= inside != offset ? offsets_clamped : 0U;
@@ -237,7 +254,7 @@ class KeyDirectory {
                                  : 0;
   }
 
-  /// As many for each tile of a sequence: what a sequence of one tile sees, else no less than any of them.
+  /// The units of each tile of a sequence: the chunks that a single tile sees, else no fewer than any of them sees.
   TH_DEVICE u32 units_of_tile(i32 queries, i32 keys, i32 tiles) const {
     if constexpr (config.is_clustered()) {
       return 1;
