@@ -6,7 +6,7 @@
 
 #include "machine/emulator/engine/launch.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
-#include "strategies/dual_gemm/fused/device/kernel.hpp"
+#include "strategies/gemm/wgmma/fused/device/operation.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@ for source in tests/arena/audit/*.cu; do
   nvcc "${arch[@]}" -o "$work/$name.cubin" "$source"
 done
 cat >"$work/dual_gemm.cu" <<'CUDA'
-#include "strategies/dual_gemm/fused/device/kernel.hpp"
+#include "strategies/gemm/wgmma/fused/device/operation.hpp"
 namespace d = thresher::strategies::dual_gemm::fused;
 template __global__ void d::kernel<d::Config{.epilogue = d::Epilogue::tma}>(__grid_constant__ const d::Params);
 CUDA

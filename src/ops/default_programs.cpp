@@ -5,8 +5,8 @@
 #include "ops/cuda_programs.hpp"
 #include "strategies/append/call.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/gemm/reference/program.hpp"
 #include "strategies/gemm/registry.hpp"
+#include "strategies/gemm/reference/program.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/pause_program.hpp"
 #include "strategies/word_sum/program.hpp"
@@ -14,8 +14,6 @@
 
 namespace thresher::ops {
 namespace {
-
-using strategies::gemm::Product;
 
 void add_once(std::vector<strategies::DeviceProgram>& programs, const strategies::DeviceProgram& program) {
   const auto is_same = [&](const strategies::DeviceProgram& known) {
@@ -47,12 +45,12 @@ const DeviceSpec& device_of(const std::string& arch) {
 }
 
 /// Every strategy's own list.
-template <class Problem>
+template <class Problem, class Wanted>
 void add_built_in(std::vector<strategies::PlannedCall>& calls, strategies::Strategies<Problem> all,
-                  const DeviceSpec& device) {
+                  const DeviceSpec& device, const Wanted& is_wanted) {
   for (const strategies::Strategy<Problem>* strategy : all) {
     for (const strategies::Sample<Problem>& sample : strategy->built_in()) {
-      if (!strategy->unsupported_reason(sample.problem, device)) {
+      if (is_wanted(sample.problem) && !strategy->unsupported_reason(sample.problem, device)) {
         calls.push_back(strategy->plan(sample.problem, sample.knobs, device));
       }
     }
@@ -64,11 +62,14 @@ void add_built_in(std::vector<strategies::PlannedCall>& calls, strategies::Strat
 std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
   std::vector<strategies::PlannedCall> calls;
   const DeviceSpec& device = device_of(arch);
-  add_built_in<strategies::gemm::ProductProblem>(
-      calls, strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), device);
-  add_built_in<AttentionProblem>(calls, strategies::attention::registry().of(DeviceKind::cuda), device);
-  add_built_in<strategies::gemm::ProductProblem>(
-      calls, strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), device);
+  using strategies::gemm::ProductProblem;
+  // A strategy may be in both lists of products.
+  add_built_in<ProductProblem>(calls, strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda), device,
+                               [](const ProductProblem& problem) { return problem.is_dense(); });
+  add_built_in<AttentionProblem>(calls, strategies::attention::registry().of(DeviceKind::cuda), device,
+                                 [](const AttentionProblem&) { return true; });
+  add_built_in<ProductProblem>(calls, strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), device,
+                               [](const ProductProblem& problem) { return !problem.is_dense(); });
   for (std::vector<strategies::PlannedCall> some :
        {strategies::moe_layer::built_in(), strategies::append::built_in(device)}) {
     std::move(some.begin(), some.end(), std::back_inserter(calls));

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ops/cuda_device_spec.hpp"
+#include "strategies/gemm/dense.hpp"
 #include "strategies/gemm/registry.hpp"
-#include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "thresher/error.hpp"
 
@@ -16,10 +16,9 @@ using strategies::gemm::strategies_of;
 
 std::string grouped_format_obstacle(DeviceKind kind, const DeviceSpec& device, const GroupedProblem& problem,
                                     const GroupedOptions& options) {
-  return options.strategy.empty() ? ""
-                                  : named_strategy(strategies_of(Product::grouped, kind), options.strategy)
-                                        .unsupported_reason(problem, device)
-                                        .value_or("");
+  return options.strategy.empty()
+             ? ""
+             : named_strategy(strategies_of(Product::grouped, kind), options.strategy).unsupported_reason(problem, device).value_or("");
 }
 
 std::string grouped_format_obstacle(const Device& device, const GroupedProblem& problem,

@@ -10,7 +10,7 @@
 #include "ops/grouped_choice.hpp"
 #include "ops/layer_parts.hpp"
 #include "strategies/gemm/registry.hpp"
-#include "strategies/grouped_gemm/host/dense.hpp"
+#include "strategies/gemm/dense.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "thresher/error.hpp"
 
@@ -19,7 +19,6 @@ namespace {
 
 using planner::Prediction;
 using strategies::PlannedCall;
-using strategies::gemm::Product;
 
 constexpr const char* of_gate_up = "gate_up";
 constexpr const char* of_down = "down";
@@ -139,17 +138,17 @@ Prediction forecast(const LayerCalls& calls, const DeviceSpec& device, const pla
 
 std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, const MoeProblem& problem,
                                   const MoeOptions& options) {
-  const auto all = strategies::gemm::strategies_of(Product::grouped, kind);
+  const auto all = strategies::gemm::strategies_of(strategies::gemm::Product::grouped, kind);
   return first_of(format_obstacle(of_gate_up, all, thresher::gate_up_problem(problem), options.gate_up, device),
                   [&] { return format_obstacle(of_down, all, thresher::down_problem(problem), options.down, device); });
 }
 
 std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, const GatedMlpProblem& problem,
                                   const GatedMlpOptions& options) {
-  return first_of(format_obstacle(of_gate_up, strategies::gemm::strategies_of(Product::dual_gemm, kind),
-                                  gate_up_problem(problem), options.gate_up, device),
+  return first_of(format_obstacle(of_gate_up, strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, kind), gate_up_problem(problem),
+                                  options.gate_up, device),
                   [&] {
-                    return format_obstacle(of_down, strategies::gemm::strategies_of(Product::grouped, kind),
+                    return format_obstacle(of_down, strategies::gemm::strategies_of(strategies::gemm::Product::grouped, kind),
                                            one_expert(down_problem(problem)), options.down, device);
                   });
 }

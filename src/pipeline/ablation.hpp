@@ -38,11 +38,11 @@ struct Ablated {
     }
   }
 
-  /// Calls `finish` as often as the epilogue runs. There are never 2^32 − 1 tiles; but sums that nothing could ever
+  /// Calls `finish` as often as the epilogue runs. There are never 2^32 − 1 `tiles()`; but sums that nothing could ever
   /// read would be taken away together with their products.
-  template <class Finish>
-  static TH_DEVICE void finish(u32 tiles, const Finish& finish) {
-    if (shape.ablation != Ablation::no_epilogue || tiles == 0xFFFFFFFFU) {
+  template <class Tiles, class Finish>
+  static TH_DEVICE void finish(const Tiles& tiles, const Finish& finish) {
+    if (shape.ablation != Ablation::no_epilogue || tiles() == 0xFFFFFFFFU) {
       finish();
     }
     if constexpr (shape.ablation == Ablation::epilogue_twice) {

@@ -2,6 +2,7 @@
 /// What the skeleton asks of an operation, checked before anything else of it is compiled. An operation says nothing
 /// about barriers.
 #include "machine/matrix_engine.hpp"
+#include "pipeline/grouped/directory.hpp"
 #include "pipeline/ring.hpp"
 
 namespace thresher::pipeline {
@@ -22,6 +23,15 @@ struct Hooks {
   bool load_constant = false;
   /// In place of math<pass>: the A operand is made in registers (see MakesOperand).
   bool makes_operand = false;
+
+  // Of operations whose tiles are groups' alone.
+
+  /// Each slot's products are added to the sums in float32 (see Promotes in pipeline/promoted_products.hpp).
+  bool promotes = false;
+  /// The loader's lanes call `u32 inspect(const GroupTile&) const` for one tile of each stretch of rows.
+  bool inspects = false;
+  /// `bool has_rows(const GroupTile&) const` of a part says whether it has any of the tile's rows.
+  bool deals_rows = false;
 };
 
 /// One thread of the loader calls prefetch first of all, to bring tensor maps near, and the loads, whose copies bring
@@ -45,6 +55,36 @@ concept DualOperand =
       sums.clear();
       sums.settle();
     };
+
+/// An operation whose tiles are groups'. One thread of the loader calls prefetch first of all, and for each slot
+/// `load`, whose copies bring slot_load_bytes(tile). `inspect` gives flags, which one thread `report`s at the end with
+/// what was wrong with the bounds: in every block where the operation inspects, else in the first. A math warpgroup
+/// makes a `Part` for each tile, of the width that holds its rows; one whose part has none passes over the tile.
+template <class Operation>
+concept Grouped = MatrixEngine<typename Operation::Engine> &&
+                  requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
+                    requires Same<decltype(Operation::shape), const Shape>;
+                    requires Same<decltype(Operation::tile_widths), const TileWidths>;
+                    requires Same<decltype(Operation::hooks), const Hooks>;
+                    typename Operation::template Part<Operation::tile_widths.least>;
+                    { operation.groups() } -> Same<const Groups&>;
+                    { operation.k_steps() } -> Same<u32>;
+                    { operation.prefetch() } -> Same<void>;
+                    { operation.inspect(tile) } -> Same<u32>;
+                    { operation.report(at) } -> Same<void>;
+                    { operation.slot_load_bytes(tile) } -> Same<u32>;
+                    { operation.load(slot, tile, at) } -> Same<void>;
+                    { operation.profile() } -> Same<Global<u64>>;
+                  };
+
+/// What a math warpgroup does with tiles of so many columns: `ahead` asks memory for what `finish` will need, before
+/// the first slot. Products are issued by `multiply`, or of an A operand that is made in registers (MakesOperand), or
+/// slot by slot for sums in float32 (Promotes).
+template <class Part>
+concept GroupedPart = requires(const Part& part, typename Part::Sums& sums, const GroupTile& tile, Shared<u8> memory) {
+  { part.ahead(tile) } -> Same<typename Part::Ahead>;
+  { part.finish(sums, tile, memory, part.ahead(tile)) } -> Same<void>;
+};
 
 /// `load<pass>` brings one slot; one thread of the loader calls it. `member` is the block's place among those that fill
 /// each other's slots.
@@ -101,9 +141,21 @@ template <class Operation>
 concept Prepares = requires { static_cast<bool (Operation::*)(Shared<u8>, u32) const>(&Operation::prepare); };
 
 /// Refuses an operation whose hooks are not what it says, one sentence for each.
-template <DualOperand Operation>
-struct CheckedHooks {
+template <class Operation>
+struct CheckedHooks;
+
+template <Grouped Operation>
+struct CheckedHooks<Operation> {
   static constexpr Hooks hooks = Operation::hooks;
+  static_assert(!hooks.ahead && !hooks.prepare && !hooks.load_constant,
+                "a part of a group's tile always looks ahead, and no group's operation prepares or loads constants");
+};
+
+template <DualOperand Operation>
+struct CheckedHooks<Operation> {
+  static constexpr Hooks hooks = Operation::hooks;
+  static_assert(!hooks.promotes && !hooks.inspects && !hooks.deals_rows,
+                "hooks.promotes, hooks.inspects and hooks.deals_rows are for operations whose tiles are groups'");
   static_assert(!hooks.ahead || LooksAhead<Operation>,
                 "hooks.ahead is set, but there is no 'Ahead ahead(const Tile&, u32 warpgroup, u32 half) const'");
   static_assert(hooks.ahead || !requires { &Operation::ahead; }, "there is an 'ahead', but hooks.ahead is not set");

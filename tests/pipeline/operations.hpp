@@ -1,6 +1,6 @@
 #pragma once
 // Small operations: two in order, and with BAD_OPERATIONS others that each have one hook wrong.
-#include "pipeline/skeleton.hpp"
+#include "pipeline/wgmma_skeleton.hpp"
 
 namespace thresher::pipeline::test {
 

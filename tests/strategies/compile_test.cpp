@@ -12,22 +12,19 @@
 #include "strategies/attention/pipelined/strategy.hpp"
 #include "strategies/attention/stream_k/strategy.hpp"
 #include "strategies/device_program.hpp"
-#include "strategies/dual_gemm/fused/defaults.hpp"
-#include "strategies/dual_gemm/fused/launch.hpp"
-#include "strategies/dual_gemm/fused/program.hpp"
 #include "strategies/dual_gemm/packed/candidates.hpp"
 #include "strategies/dual_gemm/packed/launch.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/gemm/gather.hpp"
+#include "strategies/gemm/output_quantization.hpp"
 #include "strategies/gemm/reference/program.hpp"
 #include "strategies/gemm/two_pass/strategy.hpp"
-#include "strategies/grouped_gemm/columns/candidates.hpp"
-#include "strategies/grouped_gemm/columns/program.hpp"
-#include "strategies/grouped_gemm/host/gather.hpp"
-#include "strategies/grouped_gemm/host/requantise.hpp"
+#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/tiles.hpp"
+#include "strategies/gemm/wgmma/strategy.hpp"
+#include "strategies/gemm/wgmma/tiles.hpp"
 #include "strategies/grouped_gemm/packed/candidates.hpp"
 #include "strategies/grouped_gemm/packed/program.hpp"
-#include "strategies/grouped_gemm/rows/candidates.hpp"
-#include "strategies/grouped_gemm/rows/program.hpp"
 #include "strategies/pause_program.hpp"
 #include "strategies/word_sum/program.hpp"
 
@@ -66,15 +63,16 @@ void expect_clean(const DeviceProgram& program) {
 TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(dual_gemm::two_pass::program()); }
 /// Machine code of a matrix kernel that spills, or whose matrix instructions the compiler serialised, is useless.
 TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
-  using namespace dual_gemm::fused;
+  using namespace gemm::fused;
   DeviceProgram all = program(Config{});
   all.kernels.clear();
   for (const Config& config : {
            default_config_list.front(),
-           Config{.order = Order::sequential, .activation = ActivationCode::gelu_tanh, .stages = 1, .multicast = 2},
+           Config{
+               .order = Order::sequential, .activation = gemm::ActivationCode::gelu_tanh, .stages = 1, .multicast = 2},
            Config{.order = Order::pingpong,
-                  .output = Number::fp32,
-                  .activation = ActivationCode::swiglu_clamped,
+                  .output = gemm::Number::fp32,
+                  .activation = gemm::ActivationCode::swiglu_clamped,
                   .persistent = true,
                   .loader_registers = 40,
                   .math_registers = 232},
@@ -95,17 +93,17 @@ TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
 /// A profile is of the kernel that a user runs: with timestamps, or without a part, it must not spill either.
 TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
   using pipeline::Ablation;
-  DeviceProgram all = dual_gemm::fused::program(dual_gemm::fused::Config{});
+  DeviceProgram all = gemm::fused::program(gemm::fused::Config{});
   all.kernels.clear();
   DeviceProgram packed = dual_gemm::packed::program(dual_gemm::packed::Config{});
   packed.kernels.clear();
   for (const Ablation ablation : {Ablation::none, Ablation::no_epilogue, Ablation::epilogue_twice, Ablation::loads_only,
                                   Ablation::products_only}) {
     const bool profiled = ablation == Ablation::none;
-    dual_gemm::fused::Config config = dual_gemm::fused::default_config_list.front();
+    gemm::fused::Config config = gemm::fused::default_config_list.front();
     config.profiled = profiled;
     config.ablation = ablation;
-    all.kernels.push_back(dual_gemm::fused::kernel_expression(config));
+    all.kernels.push_back(gemm::fused::kernel_expression(config));
     dual_gemm::packed::Config choice = dual_gemm::packed::prefill(dual_gemm::packed::Numerics::exact, 2, 128, 2);
     choice.profiled = profiled;
     choice.ablation = ablation;
@@ -139,9 +137,13 @@ std::vector<Config> in_tiles(Config config, const Tiles& tiles, std::initializer
   return configs;
 }
 
-/// A width of columns and a step between two is all that a kernel's code has of either; what wide sums leave of the
-/// registers is asked of the tiles that are used, below.
-grouped_gemm::columns::Config narrow(grouped_gemm::columns::Config config) {
+/// A width of columns and a step between two is all that a kernel's code has of either, and rows of a tile likewise.
+/// The tiles that are used, below, show what wide sums leave of the registers.
+gemm::wgmma::Config narrow(gemm::wgmma::Config config) {
+  if (config.tokens_are_rows) {
+    config.block_tokens = gemm::wgmma::sum_rows * gemm::wgmma::tile_warpgroups(config);
+    return config;
+  }
   constexpr int stepped_from = 64;
   if (config.block_tokens <= stepped_from) {
     config.block_tokens = std::min(config.block_tokens, 16);
@@ -149,12 +151,6 @@ grouped_gemm::columns::Config narrow(grouped_gemm::columns::Config config) {
   }
   config.least_tokens = stepped_from;
   config.block_tokens = stepped_from + (config.token_step == 0 ? stepped_from : config.token_step);
-  return config;
-}
-
-/// Rows of a tile likewise.
-grouped_gemm::rows::Config narrow(grouped_gemm::rows::Config config) {
-  config.block_tokens = grouped_gemm::rows::sum_rows * grouped_gemm::rows::tile_warpgroups(config);
   return config;
 }
 
@@ -168,15 +164,17 @@ auto narrow_all(const Configs& configs) {
 
 /// What is built into the library was compiled with it; tests/ops/built_in_cubins_test.cpp looks at that.
 TEST(GroupedKernels, EverySixteenBitKnobCompilesForHopperWithoutSpills) {
-  expect_clean(grouped_gemm::gather_program());
-  expect_clean(grouped_gemm::quantize_rows_program());
-  expect_clean(one_program(narrow_all(grouped_gemm::columns::small_config_list)));
+  expect_clean(gemm::gather_program());
+  expect_clean(gemm::quantize_rows_program());
+  expect_clean(one_program(narrow_all(gemm::wgmma::columns::small_config_list)));
 }
 
 /// Sums of 192 columns leave a thread 40 registers. Gate and up stand for one matrix, which has less to do at the end.
 TEST(GroupedKernels, TheLargestTilesCompileForHopperWithoutSpills) {
-  using namespace grouped_gemm::columns;
-  std::vector<Config> all = in_tiles(Config{.operand = Number::bf16, .output = Number::bf16}, tile_shapes, {2});
+  using namespace gemm::wgmma;
+  using namespace gemm::wgmma::columns;
+  std::vector<Config> all =
+      in_tiles(Config{.operand = gemm::Number::bf16, .output = gemm::Number::bf16}, tile_shapes, {2});
   std::erase_if(all, [](const Config& config) { return config.block_tokens != 192; });
   expect_clean(one_program(all));
 }
@@ -184,45 +182,51 @@ TEST(GroupedKernels, TheLargestTilesCompileForHopperWithoutSpills) {
 /// Sums that are promoted are twice the registers, and scales of blocks come with them.
 /// Gate and up stand for one matrix here, too.
 TEST(GroupedKernels, EveryPromotedTileCompilesForHopperWithoutSpills) {
-  using namespace grouped_gemm::columns;
+  using namespace gemm::wgmma;
+  using namespace gemm::wgmma::columns;
   const Config of_blocks{
-      .operand = Number::e4m3, .token_scaling = dual_gemm::Scaling::block, .weight_scaling = dual_gemm::Scaling::block};
+      .operand = gemm::Number::e4m3, .token_scaling = gemm::Scaling::block, .weight_scaling = gemm::Scaling::block};
   std::vector<Config> all = in_tiles(of_blocks, promoted_tile_shapes, {2});
   for (Config& config : all) {
     if (config.block_tokens == 96) {  // as much as there can be beside 192 sums
       config.bias = true;
       config.row_weights = true;
       config.gathered = true;
-      config.output = Number::fp32;
+      config.output = gemm::Number::fp32;
     }
   }
   expect_clean(one_program(all));
 }
 
+gemm::wgmma::Config of_rows() { return {.tokens_are_rows = true}; }
+
 /// Of one matrix the tile of the most rows, which takes the compiler longest: its sums are as many and its outputs
 /// more.
 TEST(GroupedKernels, EveryTileOfManyRowsCompilesForHopperWithoutSpills) {
-  using namespace grouped_gemm::rows;
-  expect_clean(one_program(in_tiles(Config{}, tile_shapes, {2})));
-  expect_clean(one_program(in_tiles(Config{}, std::array{tile_shapes.back()}, {1})));
+  using namespace gemm::wgmma;
+  using namespace gemm::wgmma::rows;
+  expect_clean(one_program(in_tiles(of_rows(), tile_shapes, {2})));
+  expect_clean(one_program(in_tiles(of_rows(), std::array{tile_shapes.back()}, {1})));
   expect_clean(one_program(narrow_all(small_config_list)));
 }
 
 TEST(GroupedKernels, EveryPromotedTileOfManyRowsCompilesForHopperWithoutSpills) {
-  using namespace grouped_gemm::rows;
-  const Config of_blocks{
-      .operand = Number::e4m3, .token_scaling = dual_gemm::Scaling::block, .weight_scaling = dual_gemm::Scaling::block};
+  using namespace gemm::wgmma;
+  using namespace gemm::wgmma::rows;
+  Config of_blocks = of_rows();
+  of_blocks.operand = gemm::Number::e4m3;
+  of_blocks.token_scaling = of_blocks.weight_scaling = gemm::Scaling::block;
   std::vector<Config> all = in_tiles(of_blocks, promoted_tile_shapes, {2});
   Config in_blocks = of_blocks;  // as much as there can be beside 192 floats
-  in_blocks.output = Number::e4m3;
-  in_blocks.output_scaling = dual_gemm::Scaling::block;
-  in_blocks.activation = ActivationCode::swiglu_clamped;
+  in_blocks.output = gemm::Number::e4m3;
+  in_blocks.output_scaling = gemm::Scaling::block;
+  in_blocks.activation = gemm::ActivationCode::swiglu_clamped;
   in_blocks.bias = true;
   in_blocks.row_weights = true;
   in_blocks.gathered = true;
   for (const int matrices : {2, 1}) {
     in_blocks.matrices = matrices;
-    const std::vector<Config> some = in_tiles(in_blocks, shapes_for(in_blocks), {matrices});
+    const std::vector<Config> some = in_tiles(in_blocks, gemm::wgmma::shapes_for(in_blocks), {matrices});
     all.insert(all.end(), some.begin(), some.end());
   }
   expect_clean(one_program(all));
@@ -346,11 +350,11 @@ TEST(HandOver, TheCompilerGivesAThreadWhatTheLaunchSays) {
   const AttentionProblem attention{.heads = 1, .queries = 64, .keys = 256, .head_dim = 64};
   std::vector<PlannedCall> calls;
   for (const auto& [warpgroups, loader, math] : {std::array{1, 40, 232}, {1, 24, 160}, {2, 40, 232}, {2, 24, 96}}) {
-    calls.push_back(dual_gemm::fused::planned_call(wide, {.math_warpgroups = warpgroups,
-                                                          .block_outputs = 32,
-                                                          .stages = 3,
-                                                          .loader_registers = loader,
-                                                          .math_registers = math}));
+    calls.push_back(gemm::fused::planned_call(wide, {.math_warpgroups = warpgroups,
+                                                     .block_outputs = 32,
+                                                     .stages = 3,
+                                                     .loader_registers = loader,
+                                                     .math_registers = math}));
   }
   calls.push_back(dual_gemm::packed::planned_call(
       packed, dual_gemm::packed::prefill(dual_gemm::packed::Numerics::exact, 2, 256, 1)));

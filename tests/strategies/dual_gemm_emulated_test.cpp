@@ -7,15 +7,13 @@
 #include "reference/dual_gemm.hpp"
 #include "reference/plain_sums.hpp"
 #include "reference/tolerance.hpp"
-#include "strategies/dual_gemm/formats.hpp"
-#include "strategies/dual_gemm/fused/defaults.hpp"
-#include "strategies/dual_gemm/fused/launch.hpp"
-#include "strategies/dual_gemm/fused/obstacles.hpp"
-#include "strategies/dual_gemm/fused/program.hpp"
-#include "strategies/dual_gemm/interleaved/strategy.hpp"
-#include "strategies/dual_gemm/one_group/strategy.hpp"
+#include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/samples.hpp"
+#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/tiles.hpp"
+#include "strategies/gemm/wgmma/strategy.hpp"
 
-namespace thresher::strategies::dual_gemm::fused {
+namespace thresher::strategies::gemm::fused {
 namespace {
 
 std::string title(const Config& config) { return knob_table().knobs(config).text(); }
@@ -149,9 +147,9 @@ TEST(EmulatedRequantised, OutputsInEveryFormat) {
 INSTANTIATE_TEST_SUITE_P(AllConfigurations, Emulated, ::testing::Range(std::size_t{0}, small_config_list.size()));
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::fused
+}  // namespace thresher::strategies::gemm::fused
 
-namespace thresher::strategies::dual_gemm {
+namespace thresher::strategies::gemm {
 namespace {
 
 struct OneGroupSample {
@@ -163,7 +161,7 @@ struct OneGroupSample {
 std::vector<OneGroupSample> one_group_samples() {
   std::vector<OneGroupSample> found;
   for (const Strategy<ProductProblem>* const strategy : {&columns_strategy(), &rows_strategy()}) {
-    for (const Sample<ProductProblem>& sample : strategy->samples()) {
+    for (const Sample<ProductProblem>& sample : dense_or_not(strategy->samples(), true)) {
       found.push_back({strategy, sample.problem, sample.knobs});
     }
   }
@@ -244,4 +242,4 @@ INSTANTIATE_TEST_SUITE_P(AllSamples, EmulatedOneGroup, ::testing::ValuesIn(one_g
                          });
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm
+}  // namespace thresher::strategies::gemm

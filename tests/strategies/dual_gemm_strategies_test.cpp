@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "core/device_spec.hpp"
-#include "strategies/dual_gemm/fused/program.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
-#include "strategies/dual_gemm/tcgen05/program.hpp"
 #include "strategies/gemm/registry.hpp"
+#include "strategies/dual_gemm/tcgen05/program.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
+#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "thresher/error.hpp"
 
@@ -35,6 +37,8 @@ std::vector<Tensor> tensors_of(const DualGemmProblem& problem) {
 // A member that a table forgot would silently keep its default in device code.
 TEST(KnobTables, NameEveryMember) {
   EXPECT_EQ(fused::knob_table().size(), member_count<fused::Config>);
+  EXPECT_EQ(gemm::wgmma::knob_table(false).size(), member_count<gemm::wgmma::Config>);
+  EXPECT_EQ(gemm::wgmma::knob_table(true).size(), member_count<gemm::wgmma::Config>);
   EXPECT_EQ(packed::knob_table().size(), member_count<packed::Config>);
   EXPECT_EQ(tcgen05::knob_table().size(), member_count<tcgen05::Config>);
 }
@@ -43,7 +47,7 @@ TEST(KnobTables, SpellEveryMemberThatTheCodeDependsOn) {
   fused::Config config{.order = fused::Order::pingpong, .stages = 7, .dependent_launch = true};
   const std::string code = fused::knob_table().spelling(config);
   EXPECT_NE(code.find(".stages = 7"), std::string::npos);
-  EXPECT_NE(code.find(".order = thresher::strategies::dual_gemm::fused::Order::pingpong"), std::string::npos);
+  EXPECT_NE(code.find(".order = thresher::strategies::gemm::fused::Order::pingpong"), std::string::npos);
   config.dependent_launch = false;
   EXPECT_EQ(fused::knob_table().spelling(config), code);
 }
@@ -68,7 +72,7 @@ class EveryStrategy : public ::testing::TestWithParam<const Strategy<ProductProb
 
 TEST_P(EveryStrategy, SamplesAndBuiltInCallsHaveNoObstacle) {
   const auto& strategy = *GetParam();
-  for (const auto& samples : {strategy.samples(), strategy.built_in()}) {
+  for (const auto& samples : {dense_or_not(strategy.samples(), true), dense_or_not(strategy.built_in(), true)}) {
     for (const auto& [problem, knobs] : samples) {
       EXPECT_EQ(strategy.infeasible_reasons(problem, knobs, card_for(strategy, problem)), std::vector<std::string>{})
           << knobs.text();
@@ -78,7 +82,7 @@ TEST_P(EveryStrategy, SamplesAndBuiltInCallsHaveNoObstacle) {
 
 TEST_P(EveryStrategy, BindsEveryNumberOfRowsUpToThePlanned) {
   const auto& strategy = *GetParam();
-  for (const auto& [planned, knobs] : strategy.samples()) {
+  for (const auto& [planned, knobs] : dense_or_not(strategy.samples(), true)) {
     const PlannedCall call = strategy.plan(planned, knobs, card_for(strategy, planned));
     for (const std::int64_t rows : {std::int64_t{1}, planned.rows}) {
       DualGemmProblem problem = planned.dual_gemm();
@@ -100,7 +104,7 @@ TEST_P(EveryStrategy, BindsEveryNumberOfRowsUpToThePlanned) {
 
 TEST_P(EveryStrategy, NamesTheMemoryOfEveryLaunch) {
   const auto& strategy = *GetParam();
-  for (const auto& [problem, knobs] : strategy.samples()) {
+  for (const auto& [problem, knobs] : dense_or_not(strategy.samples(), true)) {
     const PlannedCall call = strategy.plan(problem, knobs, card_for(strategy, problem));
     for (const Step& step : call.steps) {
       for (const Access& access : std::get<KernelLaunch>(step).accesses) {
@@ -113,16 +117,14 @@ TEST_P(EveryStrategy, NamesTheMemoryOfEveryLaunch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OfAGpu, EveryStrategy,
-                         ::testing::ValuesIn(strategies_of(Product::dual_gemm, DeviceKind::cuda)),
+INSTANTIATE_TEST_SUITE_P(OfAGpu, EveryStrategy, ::testing::ValuesIn(strategies_of(Product::dual_gemm, DeviceKind::cuda)),
                          [](const auto& tested) { return std::string(tested.param->name()); });
 
 // The same kernel, with another one for an output that the copy engine cannot address.
 TEST(FusedStrategies, StoreDirectlyWhereTheCopyEngineCannot) {
   const DualGemmProblem problem{
       .m = 256, .n = 4096, .k = 7168, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
-  const auto& interleaved =
-      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
+  const auto& interleaved = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
   const PlannedCall call = interleaved.plan(problem, {{"epilogue", "tma"}}, h200());
   const auto& staged = std::get<KernelLaunch>(call.steps.front());
   std::vector<Tensor> tensors = tensors_of(problem);
@@ -138,8 +140,7 @@ TEST(FusedStrategies, StoreDirectlyWhereTheCopyEngineCannot) {
 // 40 and twice 240 registers a thread, of which 384 threads have 3 times 168.
 TEST(FusedStrategies, HandOverNoMoreRegistersThanThereAre) {
   const DualGemmProblem problem{.m = 256, .n = 256, .k = 4096, .a = Format::bf16, .b = Format::bf16};
-  const auto& interleaved =
-      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
+  const auto& interleaved = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
   const std::string tile = "block_outputs=64 stages=4 math_registers=240 loader_registers=";
   const auto infeasible_reasons = interleaved.infeasible_reasons(problem, Knobs::parse(tile + "40"), h200());
   ASSERT_EQ(infeasible_reasons.size(), 1U);
@@ -152,8 +153,7 @@ TEST(FusedStrategies, HandOverNoMoreRegistersThanThereAre) {
 TEST(FusedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {
   const DualGemmProblem problem{.m = 256, .n = 256, .k = 4096, .a = Format::bf16, .b = Format::bf16};
   const Knobs most = Knobs::parse("math_warpgroups=1 block_outputs=24 stages=16 epilogue=tma persistent");
-  const auto& interleaved =
-      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
+  const auto& interleaved = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
   const auto infeasible_reasons = interleaved.infeasible_reasons(problem, most, h200());
   ASSERT_EQ(infeasible_reasons.size(), 1U);
   EXPECT_NE(infeasible_reasons[0].find("shared memory: 232728 bytes"), std::string::npos) << infeasible_reasons[0];
@@ -186,16 +186,15 @@ TEST(PackedStrategies, TakeNoTokensInFpEight) {
   const std::string sentence =
       "strategy packed needs fp16, bf16 or nvfp4 tokens, nvfp4 weights and a Hopper GPU, not fp8_row with nvfp4 on "
       "H200";
-  EXPECT_EQ(find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")
-                ->unsupported_reason(problem, h200()),
-            sentence);
+  EXPECT_EQ(
+      find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")->unsupported_reason(problem, h200()),
+      sentence);
   EXPECT_EQ(grouped_gemm::packed_strategy().unsupported_reason(grouped, h200()), sentence);
 }
 
 TEST(OneGroupStrategies, TakeFpEightOnHopper) {
   for (const char* const name : {"columns", "rows"}) {
-    const Strategy<ProductProblem>& strategy =
-        *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), name);
+    const Strategy<ProductProblem>& strategy = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), name);
     DualGemmProblem problem{
         .m = 256, .n = 4096, .k = 7168, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16};
     EXPECT_EQ(strategy.unsupported_reason(problem, h200()), std::nullopt);
@@ -259,8 +258,7 @@ TEST(RequantisedOutputs, OfEveryOperandOnHopper) {
 
 /// Weights are packed before anybody knows what outputs will be: the layout is the same.
 TEST(RequantisedOutputs, ReadWeightsThatWerePackedForAnyOther) {
-  const Strategy<ProductProblem>& packed =
-      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed");
+  const Strategy<ProductProblem>& packed = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed");
   for (const char* const numerics : {"exact", "fast"}) {
     const Knobs knobs{{"numerics", numerics}};
     DualGemmProblem problem{.m = 33, .n = 256, .k = 512, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
@@ -277,8 +275,7 @@ TEST(RequantisedOutputs, ReadWeightsThatWerePackedForAnyOther) {
 
 // Of one group it is known how many tiles it has: a block more would find nothing to do.
 TEST(OneGroupStrategies, LaunchABlockForEachTile) {
-  const Strategy<ProductProblem>& strategy =
-      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "rows");
+  const Strategy<ProductProblem>& strategy = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "rows");
   const DualGemmProblem planned{
       .m = 256, .n = 128, .k = 1024, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16};
   const PlannedCall call = strategy.plan(planned, Knobs::parse("block_tokens=128 block_outputs=32"), h200());
@@ -294,8 +291,7 @@ TEST(OneGroupStrategies, LaunchABlockForEachTile) {
 }
 
 TEST(TwoPassStrategy, WidensWeightsThatTheLibraryCannotRead) {
-  const auto& strategy =
-      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "two_pass");
+  const auto& strategy = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "two_pass");
   const DualGemmProblem plain{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::fp16};
   const std::vector<Knobs> both = strategy.candidates(plain, {}, h200());
   ASSERT_EQ(both.size(), 2U);

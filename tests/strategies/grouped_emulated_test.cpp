@@ -8,11 +8,11 @@
 #include "emulated_case.hpp"
 #include "reference/grouped_gemm.hpp"
 #include "reference/plain_sums.hpp"
+#include "strategies/gemm/dense.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/grouped_gemm/columns/strategy.hpp"
-#include "strategies/grouped_gemm/host/dense.hpp"
+#include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
-#include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
 #include "support/grouped_checks.hpp"
@@ -64,10 +64,12 @@ std::string run_and_judge(const PlannedCall& call, GroupedCase& host, std::uint6
     if (seed == 0) {
       const std::string* const numerics = call.knobs.find("numerics");
       const bool is_fast = numerics != nullptr && *numerics == "fast";
-      const bool folds = reference::plain_sums(host.problem().a, host.problem().b,
-                                               is_fast ? Numerics::fast : Numerics::exact, DeviceKind::cuda)
-                             .is_folded;
-      if (std::string sentence = wrong_rows(host, folds ? Numerics::fast : Numerics::exact); !sentence.empty()) {
+      const bool folds =
+          reference::plain_sums(host.problem().a, host.problem().b,
+                                is_fast ? thresher::Numerics::fast : thresher::Numerics::exact, DeviceKind::cuda)
+              .is_folded;
+      if (std::string sentence = wrong_rows(host, folds ? thresher::Numerics::fast : thresher::Numerics::exact);
+          !sentence.empty()) {
         return sentence;
       }
       first = host.c().bytes();
@@ -95,7 +97,7 @@ std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
   for (const Strategy<ProductProblem>* strategy :
        {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy()}) {
-    for (const Sample<ProductProblem>& sample : strategy->samples()) {
+    for (const Sample<ProductProblem>& sample : gemm::dense_or_not(strategy->samples(), false)) {
       all.push_back({strategy, sample});
     }
   }
@@ -171,9 +173,11 @@ TEST_P(EmulatedGrouped, OneExpertThatOwnsEveryRow) {
     const std::string* const numerics = sample().knobs.find("numerics");
     const bool is_fast = numerics != nullptr && *numerics == "fast";
     const bool folds =
-        reference::plain_sums(problem.a, problem.b, is_fast ? Numerics::fast : Numerics::exact, DeviceKind::cuda)
+        reference::plain_sums(problem.a, problem.b, is_fast ? thresher::Numerics::fast : thresher::Numerics::exact,
+                              DeviceKind::cuda)
             .is_folded;
-    ASSERT_EQ(wrong_rows(host, folds ? Numerics::fast : Numerics::exact), "") << sample().knobs.text();
+    ASSERT_EQ(wrong_rows(host, folds ? thresher::Numerics::fast : thresher::Numerics::exact), "")
+        << sample().knobs.text();
   }
 }
 TEST_P(EmulatedGrouped, NoRowsAtAll) {

@@ -7,9 +7,9 @@
 
 #include "core/device_spec.hpp"
 #include "pipeline/grouped/groups.hpp"
-#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/grouped_gemm/columns/config.hpp"
+#include "strategies/gemm/wgmma/config.hpp"
+#include "strategies/gemm/registry.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
@@ -280,8 +280,8 @@ TEST(GroupedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {
   const Knobs tile = Knobs::parse("math_warpgroups=2 block_tokens=64 stages=4");
   const GroupedProblem problem = in_16_bits();
   DeviceSpec device = h200();
-  constexpr columns::Config config{.math_warpgroups = 2, .block_tokens = 64, .stages = 4};
-  device.shared_bytes_per_block = pipeline::grouped_shared_bytes(columns::shape_of(config), 8);
+  constexpr gemm::wgmma::Config config{.math_warpgroups = 2, .block_tokens = 64, .stages = 4};
+  device.shared_bytes_per_block = pipeline::grouped_shared_bytes(gemm::wgmma::shape_of(config), 8);
   EXPECT_EQ(strategy("columns").infeasible_reasons(problem, tile, device), nothing);
   device.shared_bytes_per_block -= 1;
   expect_one(strategy("columns").infeasible_reasons(problem, tile, device), "shared memory: ");

@@ -10,12 +10,12 @@
 #include "reference/dual_gemm.hpp"
 #include "reference/fold.hpp"
 #include "reference/tolerance.hpp"
-#include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/packed/candidates.hpp"
 #include "strategies/dual_gemm/packed/device/fold_tokens.hpp"
 #include "strategies/dual_gemm/packed/launch.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
 #include "strategies/dual_gemm/packed/strategy.hpp"
+#include "strategies/gemm/formats.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 namespace {

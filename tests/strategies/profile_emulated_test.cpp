@@ -4,11 +4,10 @@
 
 #include "emulated_case.hpp"
 #include "pipeline/timeline.hpp"
-#include "strategies/dual_gemm/fused/host/emulated.hpp"
-#include "strategies/dual_gemm/fused/launch.hpp"
-#include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/gemm/wgmma/emulated.hpp"
+#include "strategies/gemm/wgmma/fused/strategy.hpp"
 
-namespace thresher::strategies::dual_gemm::fused {
+namespace thresher::strategies::gemm::fused {
 namespace {
 
 constexpr std::int64_t rows = 128;
@@ -88,4 +87,4 @@ TEST_P(Profile, MomentsFollowOneAnother) {
 INSTANTIATE_TEST_SUITE_P(AllAblations, Profile, ::testing::Range(std::size_t{0}, profiled_configs().size()));
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::fused
+}  // namespace thresher::strategies::gemm::fused

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "reference/tolerance.hpp"
-#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/gemm/formats.hpp"
 #include "strategies/tcgen05_case.hpp"
 #include "strategies/tcgen05_model.hpp"
 

@@ -7,9 +7,9 @@
 
 #include "formats/scales.hpp"
 #include "machine/emulator/engine/tensor_arithmetic.hpp"
-#include "strategies/dual_gemm/device/activation.hpp"
-#include "strategies/dual_gemm/device/number_type.hpp"
 #include "strategies/dual_gemm/tcgen05/config.hpp"
+#include "strategies/gemm/device/activation.hpp"
+#include "strategies/gemm/device/number_type.hpp"
 #include "support/dual_gemm_case.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05::test {

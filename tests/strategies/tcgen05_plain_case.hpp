@@ -14,8 +14,8 @@
 #include "formats/elements.hpp"
 #include "machine/emulator/engine/tensor_arithmetic.hpp"
 #include "strategies/direct_launch.hpp"
-#include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/device/kernel.hpp"
+#include "strategies/gemm/formats.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05_plain::test {
 

@@ -25,7 +25,7 @@ struct Params {
 };
 
 constexpr const char* code = R"(#include "machine/launch.hpp"
-#include "strategies/dual_gemm/device/definition.hpp"
+#include "strategies/gemm/device/definition.hpp"
 namespace toy {
 using namespace thresher::machine;
 using namespace thresher::strategies::dual_gemm;

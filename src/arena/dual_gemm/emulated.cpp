@@ -14,13 +14,13 @@
 #include "formats/scales.hpp"
 #include "ops/forecast.hpp"
 #include "strategies/gemm/registry.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
 using strategies::PlannedCall;
-using strategies::gemm::Product;
 using Strategy = strategies::Strategy<strategies::gemm::ProductProblem>;
 
 bool only_launches(const PlannedCall& call) {
@@ -155,8 +155,8 @@ class DualGemmEmulation final : public EmulatedOperation {
  public:
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
-    for (const Strategy* strategy : strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda)) {
-      if (!strategy->samples().empty()) {
+    for (const Strategy* strategy : strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda)) {
+      if (!dense_samples(*strategy).empty()) {
         names.emplace_back(strategy->name());
       }
     }
@@ -178,7 +178,7 @@ class DualGemmEmulation final : public EmulatedOperation {
       const std::string& wanted, const DeviceSpec* wanted_card) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     const Strategy& strategy = named(wanted);
-    for (const auto& sample : strategy.samples()) {
+    for (const auto& sample : dense_samples(strategy)) {
       if (const DeviceSpec* card = card_for(strategy, sample.problem, wanted_card)) {
         found.push_back(
             std::make_shared<const PlannedKernel>(strategy, DualGemmTask{sample.problem}, sample.knobs, *card));
@@ -188,9 +188,12 @@ class DualGemmEmulation final : public EmulatedOperation {
   }
 
  private:
+  static std::vector<strategies::Sample<strategies::gemm::ProductProblem>> dense_samples(const Strategy& strategy) {
+    return strategies::gemm::dense_or_not(strategy.samples(), true);
+  }
   static const Strategy& named(const std::string& name) {
     return *strategies::find_strategy<strategies::gemm::ProductProblem>(
-        strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), name);
+        strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda), name);
   }
 };
 

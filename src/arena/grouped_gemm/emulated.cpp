@@ -11,15 +11,14 @@
 #include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/task.hpp"
 #include "ops/forecast.hpp"
-#include "strategies/gemm/registry.hpp"
+#include "strategies/gemm/dense.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/grouped_gemm/host/dense.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
-
-using strategies::gemm::Product;
 
 namespace tensors = strategies::grouped_gemm;
 using strategies::PlannedCall;
@@ -205,7 +204,7 @@ class GroupedEmulation final : public EmulatedOperation {
 
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
-    for (const Strategy* strategy : tensors::strategies_of(Product::grouped, DeviceKind::cuda)) {
+    for (const Strategy* strategy : strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda)) {
       if (!samples(std::string(strategy->name()), nullptr).empty()) {
         names.emplace_back(strategy->name());
       }
@@ -228,7 +227,7 @@ class GroupedEmulation final : public EmulatedOperation {
       const std::string& wanted, const DeviceSpec* wanted_card) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     const Strategy& strategy = named(wanted);
-    for (const auto& sample : strategy.samples()) {
+    for (const auto& sample : strategies::gemm::dense_or_not(strategy.samples(), false)) {
       const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card);
       if (card != nullptr && is_of_kind(sample.problem)) {
         GroupedTask task = kind_ == GroupedKind::dense ? dense(sample.problem) : ragged(sample.problem, std::nullopt);
@@ -240,8 +239,7 @@ class GroupedEmulation final : public EmulatedOperation {
 
  private:
   static const Strategy& named(const std::string& name) {
-    return *strategies::find_strategy<strategies::gemm::ProductProblem>(
-        tensors::strategies_of(Product::grouped, DeviceKind::cuda), name);
+    return *strategies::find_strategy<strategies::gemm::ProductProblem>(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), name);
   }
 
   [[nodiscard]] bool is_of_kind(const GroupedProblem& problem) const {

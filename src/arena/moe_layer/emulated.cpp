@@ -12,13 +12,13 @@
 #include "arena/moe_layer/options.hpp"
 #include "core/integers.hpp"
 #include "strategies/gemm/registry.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
 using strategies::PlannedCall;
-using strategies::gemm::Product;
 using GroupedSample = strategies::Sample<strategies::gemm::ProductProblem>;
 
 constexpr std::int64_t max_emulated_choices = 1 << 16;
@@ -156,13 +156,13 @@ class LayerKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::vector<Extents> edges_of_gate_up() const {
-    return task_.is_dense ? edges_of(strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda),
-                                     options_.gate_up, ops::gate_up_problem(gated_mlp_of(task_)), device_)
-                          : edges_of(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda),
-                                     options_.gate_up, gate_up_problem(task_.problem), device_);
+    return task_.is_dense ? edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda), options_.gate_up,
+                                     ops::gate_up_problem(gated_mlp_of(task_)), device_)
+                          : edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), options_.gate_up,
+                                     gate_up_problem(task_.problem), device_);
   }
   [[nodiscard]] std::vector<Extents> edges_of_down() const {
-    return edges_of(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), options_.down,
+    return edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), options_.down,
                     down_problem(task_.problem), device_);
   }
 
@@ -178,7 +178,7 @@ struct DownSample {
 };
 std::optional<DownSample> down_behind(Format intermediate, const std::string& strategy, const DeviceSpec& card) {
   std::optional<DownSample> found;
-  for (const auto* of : strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda)) {
+  for (const auto* of : strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda)) {
     for (const GroupedSample& sample : of->samples()) {
       const GroupedProblem p = sample.problem;
       const bool fits = !p.activation && !p.row_weights && p.layout == RowLayout::packed && p.a == intermediate &&
@@ -219,9 +219,9 @@ class LayerEmulation final : public EmulatedOperation {
       }
     };
     if (is_dense_) {
-      add(strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda));
+      add(strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda));
     } else {
-      add(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda));
+      add(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda));
     }
     return names;
   }
@@ -241,10 +241,10 @@ class LayerEmulation final : public EmulatedOperation {
   [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(
       const std::string& wanted, const DeviceSpec* wanted_card) const override {
     return is_dense_ ? samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
-                                      strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), wanted),
+                                      strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda), wanted),
                                   wanted_card)
                      : samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
-                                      strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), wanted),
+                                      strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), wanted),
                                   wanted_card);
   }
 
@@ -268,12 +268,12 @@ class LayerEmulation final : public EmulatedOperation {
 
   /// One for each format of the intermediate.
   template <class Problem>
-  static std::vector<std::shared_ptr<const EmulatedKernel>> samples_of(const strategies::Strategy<Problem>& strategy,
-                                                                       const DeviceSpec* wanted_card) {
+  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples_of(
+      const strategies::Strategy<Problem>& strategy, const DeviceSpec* wanted_card) const {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     std::vector<Format> intermediates;
     const std::string name(strategy.name());
-    for (const auto& sample : strategy.samples()) {
+    for (const auto& sample : strategies::gemm::dense_or_not(strategy.samples(), is_dense_)) {
       const Format intermediate = sample.problem.out;
       const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card);
       const bool is_there = std::find(intermediates.begin(), intermediates.end(), intermediate) != intermediates.end();

@@ -3,18 +3,14 @@
 #include <array>
 #include <vector>
 
-#include "strategies/dual_gemm/interleaved/strategy.hpp"
-#include "strategies/dual_gemm/one_group/strategy.hpp"
 #include "strategies/dual_gemm/packed/strategy.hpp"
-#include "strategies/dual_gemm/pingpong/strategy.hpp"
-#include "strategies/dual_gemm/sequential/strategy.hpp"
 #include "strategies/dual_gemm/tcgen05/strategy.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/gemm/cpu/strategy.hpp"
 #include "strategies/gemm/two_pass/strategy.hpp"
-#include "strategies/grouped_gemm/columns/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
-#include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/registry.hpp"
@@ -33,18 +29,18 @@ std::vector<Offer> own_offers() {
   const std::vector<Product> others{Product::gemm, Product::grouped};
   return {
       {dual_gemm::packed_strategy(), dual},
-      {dual_gemm::interleaved_strategy(), dual},
-      {dual_gemm::sequential_strategy(), dual},
-      {dual_gemm::pingpong_strategy(), dual},
-      {dual_gemm::columns_strategy(), dual},
-      {dual_gemm::rows_strategy(), dual},
+      {interleaved_strategy(), dual},
+      {sequential_strategy(), dual},
+      {pingpong_strategy(), dual},
+      {columns_strategy(), dual},
+      {rows_strategy(), dual},
       {dual_gemm::tcgen05_strategy(), dual},
       {dual_gemm::tcgen05_plain_strategy(), dual},
-      {dual_gemm::two_pass_strategy(), dual},
+      {two_pass_strategy(), dual},
       {cpu_interleaved_strategy(), dual},
       {cpu_two_pass_strategy(), dual},
-      {grouped_gemm::columns_strategy(), others},
-      {grouped_gemm::rows_strategy(), others},
+      {columns_strategy(), others},
+      {rows_strategy(), others},
       {grouped_gemm::packed_strategy(), others},
       {grouped_gemm::tcgen05_strategy(), others},
       {grouped_gemm::tcgen05_plain_strategy(), others},

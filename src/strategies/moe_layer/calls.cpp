@@ -10,9 +10,9 @@
 
 #include "core/integers.hpp"
 #include "cpu/moe_rows.hpp"
-#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/grouped_gemm/host/gather.hpp"
 #include "strategies/moe_layer/params.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 #include "thresher/error.hpp"

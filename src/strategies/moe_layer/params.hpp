@@ -1,7 +1,7 @@
 #pragma once
 /// The one parameter of each of a layer's own kernels, and how much a block of them does.
 #include "machine/global.hpp"
-#include "strategies/grouped_gemm/device/gather_row.hpp"
+#include "strategies/gemm/device/gather_row.hpp"
 
 namespace thresher::strategies::moe_layer {
 

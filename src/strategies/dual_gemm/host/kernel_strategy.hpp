@@ -29,9 +29,9 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/dual_gemm/formats.hpp"
-#include "strategies/dual_gemm/host/samples.hpp"
-#include "strategies/grouped_gemm/host/requantise.hpp"
+#include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/output_quantization.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "strategies/refusal.hpp"
 #include "strategies/strategy.hpp"
 

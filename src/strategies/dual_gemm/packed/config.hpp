@@ -5,8 +5,8 @@
 /// warpgroup owns 32 outputs (32 gate and 32 up rows), a tile is 32·math_warpgroups outputs × block_tokens.
 #include "pipeline/shape.hpp"
 #include "pipeline/transposed_layout.hpp"
-#include "strategies/dual_gemm/device/words.hpp"
 #include "strategies/dual_gemm/packed/device/fast_layout.hpp"
+#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 

@@ -5,8 +5,8 @@
 /// Weights are the M side of tcgen05, 128 rows a block: 64 outputs, gate and up. Tokens are the N side. One block
 /// issues a product for itself, or one of two for both.
 #include "pipeline/tensor_shape.hpp"
-#include "strategies/dual_gemm/device/words.hpp"
 #include "strategies/dual_gemm/tcgen05/device/layout.hpp"
+#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 

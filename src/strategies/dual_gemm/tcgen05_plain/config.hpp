@@ -6,7 +6,7 @@
 /// accumulator of its own, so that they are read where they lie. Tokens are the N side. One block issues a product for
 /// itself, or one of two for both.
 #include "pipeline/tensor_shape.hpp"
-#include "strategies/dual_gemm/device/words.hpp"
+#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05_plain {
 

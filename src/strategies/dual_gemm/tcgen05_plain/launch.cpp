@@ -3,10 +3,10 @@
 #include <cstddef>
 
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/host/work.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/params.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/program.hpp"
+#include "strategies/gemm/formats.hpp"
 #include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05_plain {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "strategies/dual_gemm/common_knobs.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/candidates.hpp"
+#include "strategies/gemm/common_knobs.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05_plain {
 

@@ -2,7 +2,7 @@
 /// What the definition on the GPU is given. The same layout on the host and on the GPU; addresses are the GPU's.
 #include "machine/types.hpp"
 
-namespace thresher::strategies::dual_gemm::reference {
+namespace thresher::strategies::gemm::reference {
 
 using machine::i64;
 using machine::u32;
@@ -38,4 +38,4 @@ struct Parameters {
   float up_offset;
 };
 
-}  // namespace thresher::strategies::dual_gemm::reference
+}  // namespace thresher::strategies::gemm::reference

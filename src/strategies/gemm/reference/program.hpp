@@ -4,9 +4,9 @@
 
 #include "strategies/device_program.hpp"
 
-namespace thresher::strategies::dual_gemm::reference {
+namespace thresher::strategies::gemm::reference {
 
-inline std::string kernel_expression() { return "thresher::strategies::dual_gemm::reference::dual_gemm<double>"; }
+inline std::string kernel_expression() { return "thresher::strategies::gemm::reference::dual_gemm<double>"; }
 
 inline DeviceProgram program() {
   return {.title = "reference",
@@ -15,4 +15,4 @@ inline DeviceProgram program() {
           .options = {}};
 }
 
-}  // namespace thresher::strategies::dual_gemm::reference
+}  // namespace thresher::strategies::gemm::reference

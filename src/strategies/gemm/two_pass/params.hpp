@@ -2,7 +2,7 @@
 /// What the two-pass kernels are given. The same layout on the host and on the GPU; addresses are the GPU's.
 #include "machine/types.hpp"
 
-namespace thresher::strategies::dual_gemm::two_pass {
+namespace thresher::strategies::gemm::two_pass {
 
 using machine::i64;
 using machine::u32;
@@ -45,4 +45,4 @@ struct ActivateParameters {
   u64 up_scale;
 };
 
-}  // namespace thresher::strategies::dual_gemm::two_pass
+}  // namespace thresher::strategies::gemm::two_pass

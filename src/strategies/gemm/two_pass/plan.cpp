@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/host/tile_work.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/two_pass/params.hpp"
 #include "strategies/gemm/two_pass/strategy.hpp"
+#include "strategies/gemm/work.hpp"
 #include "strategies/kernel_strategy.hpp"
 #include "thresher/error.hpp"
 
-namespace thresher::strategies::dual_gemm {
+namespace thresher::strategies::gemm {
 namespace two_pass {
 namespace {
 
@@ -28,7 +28,7 @@ struct Config {
 
 /// The kernel `name` of the strategy's device code.
 std::string kernel_of(std::string_view name, std::string_view arguments) {
-  return fmt::format("thresher::strategies::dual_gemm::two_pass::{}<{}>", name, arguments);
+  return fmt::format("thresher::strategies::gemm::two_pass::{}<{}>", name, arguments);
 }
 
 std::string element(Format format) {
@@ -45,8 +45,8 @@ std::string copy_rows_kernel() { return kernel_of("copy_rows", "unsigned short")
 std::string widen_nvfp4_kernel(Format to) { return kernel_of("widen_nvfp4", element(to)); }
 std::string widen_to_float_kernel(Format from) { return kernel_of("widen_to_float", element(from)); }
 std::string activate_kernel(ActivationKind kind, Format out) {
-  return kernel_of("activate", fmt::format("thresher::strategies::dual_gemm::ActivationCode::{}, {}",
-                                           thresher::name(kind), element(out)));
+  return kernel_of("activate", fmt::format("thresher::strategies::gemm::ActivationCode::{}, {}", thresher::name(kind),
+                                           element(out)));
 }
 
 std::int64_t intermediate_stride(std::int64_t n) { return round_up(n, intermediate_padding); }
@@ -264,7 +264,7 @@ struct TwoPass : FamilyDefaults<ProductProblem, Config> {
 
   static const KnobTable<Config>& knob_table() {
     static const KnobTable<Config> table{
-        "thresher::strategies::dual_gemm::two_pass::Config",
+        "thresher::strategies::gemm::two_pass::Config",
         {flag("widens_weights", &Config::widens_weights, "weights are copied for the library before each product")}};
     return table;
   }
@@ -345,4 +345,4 @@ const Strategy<ProductProblem>& two_pass_strategy() {
   return strategy;
 }
 
-}  // namespace thresher::strategies::dual_gemm
+}  // namespace thresher::strategies::gemm

@@ -5,7 +5,7 @@
 #include "strategies/gemm/problem.hpp"
 #include "strategies/strategy.hpp"
 
-namespace thresher::strategies::dual_gemm {
+namespace thresher::strategies::gemm {
 
 const Strategy<ProductProblem>& two_pass_strategy();
 
@@ -14,4 +14,4 @@ namespace two_pass {
 DeviceProgram program();
 }  // namespace two_pass
 
-}  // namespace thresher::strategies::dual_gemm
+}  // namespace thresher::strategies::gemm

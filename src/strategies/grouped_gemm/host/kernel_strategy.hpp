@@ -25,23 +25,18 @@
 #include <vector>
 
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/gemm/common_knobs.hpp"
+#include "strategies/gemm/dense.hpp"
+#include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/output_quantization.hpp"
 #include "strategies/gemm/problem.hpp"
-#include "strategies/grouped_gemm/host/dense.hpp"
-#include "strategies/grouped_gemm/host/requantise.hpp"
-#include "strategies/grouped_gemm/host/samples.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "strategies/refusal.hpp"
 #include "strategies/strategy.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
 using dual_gemm::OperandFormats;
-
-/// What candidates are asked for; exact where it is left out.
-inline dual_gemm::Numerics asked_numerics(const Knobs& knobs) {
-  const std::string* const numerics = knobs.find("numerics");
-  return numerics != nullptr && *numerics == "fast" ? dual_gemm::Numerics::fast : dual_gemm::Numerics::exact;
-}
 
 template <class Kernels>
 class KernelStrategy final : public Strategy<ProductProblem> {
@@ -101,7 +96,7 @@ class KernelStrategy final : public Strategy<ProductProblem> {
     if (product != problem) {
       call = with_output_quantization(std::move(call), problem);
     }
-    return problem.is_dense() ? without_offsets(std::move(call)) : call;
+    return call;
   }
 
   [[nodiscard]] WorkModel work(const ProductProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {

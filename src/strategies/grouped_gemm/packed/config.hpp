@@ -7,7 +7,7 @@
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/dual_gemm/packed/config.hpp"
-#include "strategies/grouped_gemm/device/finish_params.hpp"
+#include "strategies/gemm/device/finish_params.hpp"
 
 namespace thresher::strategies::grouped_gemm::packed {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "strategies/dual_gemm/common_knobs.hpp"
+#include "strategies/gemm/common_knobs.hpp"
 
 namespace thresher::strategies::grouped_gemm::packed {
 namespace {

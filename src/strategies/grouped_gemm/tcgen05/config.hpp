@@ -8,7 +8,7 @@
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/tensor_shape.hpp"
 #include "strategies/dual_gemm/tcgen05/device/layout.hpp"
-#include "strategies/grouped_gemm/device/finish_params.hpp"
+#include "strategies/gemm/device/finish_params.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 

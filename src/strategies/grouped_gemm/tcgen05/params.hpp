@@ -1,8 +1,8 @@
 #pragma once
 /// What a launch of a grouped GEMM on tcgen05 is given: one grid-constant parameter.
 #include "machine/tensor_map.hpp"
-#include "strategies/grouped_gemm/device/finish_params.hpp"
-#include "strategies/grouped_gemm/device/groups.hpp"
+#include "strategies/gemm/device/finish_params.hpp"
+#include "strategies/gemm/device/groups.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 

@@ -8,7 +8,7 @@
 /// holds its rows.
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/tensor_shape.hpp"
-#include "strategies/grouped_gemm/device/finish_params.hpp"
+#include "strategies/gemm/device/finish_params.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05_plain {
 

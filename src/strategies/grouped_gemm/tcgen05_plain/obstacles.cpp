@@ -1,6 +1,6 @@
 #include "strategies/grouped_gemm/tcgen05_plain/obstacles.hpp"
 
-#include "strategies/grouped_gemm/host/obstacles.hpp"
+#include "strategies/gemm/infeasible.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05_plain {
 

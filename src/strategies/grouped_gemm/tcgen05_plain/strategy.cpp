@@ -54,10 +54,7 @@ struct Plain : PlainKernels<Plain> {
     return tcgen05_plain::work(problem, config);
   }
   static PlainKernel kernel(const ProductProblem& problem, const Config& config) {
-    return {.strategy = name,
-            .knobs = knob_table().knobs(config),
-            .work = work(problem, config),
-            .program = program(config),
+    return {.program = program(config),
             .expression = kernel_expression(config),
             .operand = config.operand,
             .token_scaling = config.token_scaling,

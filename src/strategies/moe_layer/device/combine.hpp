@@ -1,7 +1,7 @@
 #pragma once
 /// The rows of a token's choices added up in the order of the choices, in float32.
 #include "machine/launch.hpp"
-#include "strategies/dual_gemm/device/number_type.hpp"
+#include "strategies/gemm/device/number_type.hpp"
 #include "strategies/moe_layer/params.hpp"
 
 namespace thresher::strategies::moe_layer {

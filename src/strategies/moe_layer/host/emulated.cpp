@@ -1,6 +1,6 @@
 #include "strategies/moe_layer/host/emulated.hpp"
 
-#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/gemm/formats.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/device/combine.hpp"
 #include "strategies/moe_layer/device/route.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 /// The entry point: instantiated for each Config, by NVRTC for the GPU and by the host's compiler for the emulator.
-#include "pipeline/skeleton.hpp"
+#include "pipeline/wgmma_skeleton.hpp"
 #include "strategies/dual_gemm/packed/device/operation.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {

@@ -5,11 +5,11 @@
 #include "pipeline/operation.hpp"
 #include "pipeline/output.hpp"
 #include "pipeline/transposed_output.hpp"
-#include "strategies/dual_gemm/device/activation.hpp"
-#include "strategies/dual_gemm/device/number_type.hpp"
 #include "strategies/dual_gemm/packed/config.hpp"
 #include "strategies/dual_gemm/packed/device/operands.hpp"
 #include "strategies/dual_gemm/packed/params.hpp"
+#include "strategies/gemm/device/activation.hpp"
+#include "strategies/gemm/device/number_type.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "strategies/dual_gemm/host/tile_work.hpp"
 #include "strategies/dual_gemm/packed/launches.hpp"
+#include "strategies/gemm/work.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 namespace {

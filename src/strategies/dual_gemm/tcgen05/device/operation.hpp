@@ -7,12 +7,12 @@
 #include "pipeline/tensor_loads.hpp"
 #include "pipeline/tensor_operation.hpp"
 #include "pipeline/transposed_output.hpp"
-#include "strategies/dual_gemm/device/activation.hpp"
-#include "strategies/dual_gemm/device/number_type.hpp"
 #include "strategies/dual_gemm/tcgen05/config.hpp"
 #include "strategies/dual_gemm/tcgen05/device/scale_signs.hpp"
 #include "strategies/dual_gemm/tcgen05/device/slot.hpp"
 #include "strategies/dual_gemm/tcgen05/params.hpp"
+#include "strategies/gemm/device/activation.hpp"
+#include "strategies/gemm/device/number_type.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 

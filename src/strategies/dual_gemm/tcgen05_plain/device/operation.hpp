@@ -7,11 +7,11 @@
 #include "pipeline/tensor_loads.hpp"
 #include "pipeline/tensor_operation.hpp"
 #include "pipeline/transposed_output.hpp"
-#include "strategies/dual_gemm/device/activation.hpp"
-#include "strategies/dual_gemm/device/number_type.hpp"
-#include "strategies/dual_gemm/device/row_scales.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/config.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/params.hpp"
+#include "strategies/gemm/device/activation.hpp"
+#include "strategies/gemm/device/number_type.hpp"
+#include "strategies/gemm/device/row_scales.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05_plain {
 

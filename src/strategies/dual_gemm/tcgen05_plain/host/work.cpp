@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/host/tile_work.hpp"
+#include "strategies/gemm/work.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05_plain {
 namespace {

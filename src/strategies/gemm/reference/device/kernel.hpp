@@ -4,10 +4,10 @@
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/shared.hpp"
-#include "strategies/dual_gemm/device/definition.hpp"
+#include "strategies/gemm/device/definition.hpp"
 #include "strategies/gemm/reference/params.hpp"
 
-namespace thresher::strategies::dual_gemm::reference {
+namespace thresher::strategies::gemm::reference {
 
 using namespace definition;
 
@@ -77,4 +77,4 @@ dual_gemm(TH_GRID_CONSTANT const Parameters parameters) {
   }
 }
 
-}  // namespace thresher::strategies::dual_gemm::reference
+}  // namespace thresher::strategies::gemm::reference

@@ -2,10 +2,10 @@
 /// The kernels around the two matrix products of `two_pass`: operands are widened to what the product takes, exactly,
 /// and the activation is applied to its float32 results.
 #include "machine/launch.hpp"
-#include "strategies/dual_gemm/device/definition.hpp"
+#include "strategies/gemm/device/definition.hpp"
 #include "strategies/gemm/two_pass/params.hpp"
 
-namespace thresher::strategies::dual_gemm::two_pass {
+namespace thresher::strategies::gemm::two_pass {
 
 using namespace definition;
 
@@ -151,4 +151,4 @@ activate(TH_GRID_CONSTANT const ActivateParameters parameters) {
   }
 }
 
-}  // namespace thresher::strategies::dual_gemm::two_pass
+}  // namespace thresher::strategies::gemm::two_pass

@@ -2,10 +2,10 @@
 /// The grouped GEMMs with packed NVFP4 weights as the grouped skeleton runs them.
 #include "machine/tma.hpp"
 #include "pipeline/accumulator_tiles.hpp"
-#include "pipeline/grouped/skeleton.hpp"
 #include "pipeline/grouped/tokens.hpp"
+#include "pipeline/wgmma_skeleton.hpp"
 #include "strategies/dual_gemm/packed/device/operands.hpp"
-#include "strategies/grouped_gemm/device/finish.hpp"
+#include "strategies/gemm/device/finish.hpp"
 #include "strategies/grouped_gemm/packed/config.hpp"
 #include "strategies/grouped_gemm/packed/params.hpp"
 
@@ -28,10 +28,7 @@ class Operation {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
-  static constexpr bool makes_operand = true;
-  static constexpr bool promotes = false;
-  static constexpr bool inspects = config.gathered;
-  static constexpr bool deals_rows = false;
+  static constexpr pipeline::Hooks hooks{.makes_operand = true, .inspects = config.gathered};
   static constexpr bool is_fast = config.numerics == Numerics::fast;
   using Engine = EngineOf<Arch::sm_90a>;
   using Operand = typename OperandOf<config>::type;
@@ -48,7 +45,7 @@ class Operation {
   }
 
   TH_DEVICE u32 inspect(const pipeline::GroupTile& tile) const { return skipped_rows(params_.finish, tile); }
-  TH_DEVICE void report(u32 flags) const { report_status<inspects>(params_.groups, flags); }
+  TH_DEVICE void report(u32 flags) const { report_status<hooks.inspects>(params_.groups, flags); }
 
   TH_DEVICE u32 slot_load_bytes(const pipeline::GroupTile& tile) const {
     return config.math_warpgroups * warpgroup_weight_bytes(config) +

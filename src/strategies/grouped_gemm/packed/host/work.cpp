@@ -1,7 +1,6 @@
 #include "strategies/grouped_gemm/packed/host/work.hpp"
 
-#include "strategies/dual_gemm/host/tile_work.hpp"
-#include "strategies/grouped_gemm/host/work.hpp"
+#include "strategies/gemm/work.hpp"
 
 namespace thresher::strategies::grouped_gemm::packed {
 namespace {

@@ -6,7 +6,7 @@
 #include "pipeline/grouped/tensor_skeleton.hpp"
 #include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/dual_gemm/tcgen05/device/slot.hpp"
-#include "strategies/grouped_gemm/device/finish.hpp"
+#include "strategies/gemm/device/finish.hpp"
 #include "strategies/grouped_gemm/tcgen05/config.hpp"
 #include "strategies/grouped_gemm/tcgen05/params.hpp"
 

@@ -1,7 +1,6 @@
 #include "strategies/grouped_gemm/tcgen05/host/work.hpp"
 
-#include "strategies/dual_gemm/host/tile_work.hpp"
-#include "strategies/grouped_gemm/host/work.hpp"
+#include "strategies/gemm/work.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 namespace {
@@ -20,7 +19,7 @@ TensorTiles tiles(const ProductProblem& problem, const Config& config) {
   of.l2_bytes = static_cast<double>(weights::weight_block_bytes) + weights::weight_scale_bytes +
                 token_scale_bytes(config) + loaded * weights::slot_row_bytes;
   of.tensor_memory_bytes = bytes_of_sum * weights::tile_rows * rows.columns;
-  of.epilogue = grouped_epilogue(problem, block_outputs(config) * rows.columns);
+  of.epilogue = epilogue_work(problem, block_outputs(config) * rows.columns);
   return of;
 }
 

@@ -4,8 +4,8 @@
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tensor_skeleton.hpp"
 #include "pipeline/grouped/tensor_tokens.hpp"
-#include "strategies/grouped_gemm/device/finish.hpp"
-#include "strategies/grouped_gemm/device/plain_scales.hpp"
+#include "strategies/gemm/device/finish.hpp"
+#include "strategies/gemm/device/plain_scales.hpp"
 #include "strategies/grouped_gemm/tcgen05_plain/config.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05_plain {

@@ -1,7 +1,7 @@
 #include "strategies/grouped_gemm/tcgen05_plain/host/work.hpp"
 
 #include "core/integers.hpp"
-#include "strategies/grouped_gemm/host/work.hpp"
+#include "strategies/gemm/work.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05_plain {
 namespace {
@@ -17,7 +17,7 @@ TensorTiles tile(const ProductProblem& problem, const Config& config, double col
   of.operand_bytes = (block_outputs + loaded) * product_row_bytes;
   of.l2_bytes = weight_bytes(config) + loaded * slot_row_bytes;
   of.tensor_memory_bytes = config.matrices * bytes_of_sum * block_outputs * columns;
-  of.epilogue = grouped_epilogue(problem, block_outputs * columns);
+  of.epilogue = epilogue_work(problem, block_outputs * columns);
   return of;
 }
 

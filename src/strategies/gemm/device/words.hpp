@@ -1,0 +1,35 @@
+#pragma once
+/// The words in which every configuration of a product's kernel says what its problem is.
+#include "machine/types.hpp"
+
+namespace thresher::strategies::gemm {
+
+using machine::u8;
+
+enum class Number : u8 { fp16, bf16, fp32, e4m3 };
+
+TH_DEVICE constexpr int element_bytes(Number number) {
+  return number == Number::fp32 ? 4 : number == Number::e4m3 ? 1 : 2;
+}
+
+/// What one float32 scale of an operand multiplies: all of it, a row, or 128 along K of one token and of 128 rows of
+/// weights.
+enum class Scaling : u8 { none, tensor, row, block };
+inline constexpr int scale_block = 128;
+
+enum class Numerics : u8 {
+  exact,  ///< NVFP4 enters the matrix unit as fp16 or bf16, exactly; sums of FP8 are promoted to float32
+  fast,   ///< NVFP4 is rounded to e4m3, at twice the rate; sums of FP8 are left to the matrix unit
+};
+
+/// The values of thresher::ActivationKind.
+enum class ActivationCode : u8 { silu, gelu_tanh, swiglu_clamped };
+
+}  // namespace thresher::strategies::gemm
+
+namespace thresher::strategies::dual_gemm {
+using namespace gemm;
+}
+namespace thresher::strategies::grouped_gemm {
+using namespace gemm;
+}

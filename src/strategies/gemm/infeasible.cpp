@@ -1,0 +1,135 @@
+#include "strategies/gemm/infeasible.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/integers.hpp"
+#include "pipeline/grouped/groups.hpp"
+#include "pipeline/grouped/tensor_groups.hpp"
+#include "strategies/gemm/call.hpp"
+
+namespace thresher::strategies::gemm {
+void check_groups(const ProductProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
+                  InfeasibleReasons& found) {
+  if (problem.experts > pipeline::max_groups) {
+    found.say("directory: {} experts are over the limit of {}", problem.experts, pipeline::max_groups);
+  }
+  const CallExtents extents{problem.experts, problem.rows, problem.n, problem.k, problem.layout == ProductRows::masked};
+  const std::int64_t tiles = max_tiles(extents, tile_widths.most, tile_outputs);
+  if (constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(); tiles > most) {
+    found.say("tiles: up to {} of {} rows and {} outputs are over the limit of {}", tiles, tile_widths.most,
+              tile_outputs, most);
+  }
+  if (tile_widths.least > tile_widths.most) {
+    found.say("tile: {} tokens at the least are more than the {} at the most", tile_widths.least, tile_widths.most);
+  }
+  const bool is_doubled = (tile_widths.most & (tile_widths.most - 1)) == 0;
+  if (!is_doubled && (tile_widths.step == 0 || tile_widths.most % tile_widths.step != 0)) {
+    found.say("tile: {} tokens are no width where widths are {}", tile_widths.most,
+              tile_widths.step == 0 ? "powers of two" : fmt::format("{} apart", tile_widths.step));
+  }
+}
+
+/// Panels of a slot are 64 or 128 bytes wide; what is promoted is of one of them, at most a block of scales.
+void check_numbers(const PlainNumbers& numbers, InfeasibleReasons& found) {
+  const bool is_fast = numbers.numerics == Numerics::fast;
+  if (numbers.operand != Number::e4m3) {
+    if (is_fast) {
+      found.say("fast: sums of 16-bit operands are long enough in the matrix unit: use numerics exact");
+    }
+    return;
+  }
+  if (is_fast && (numbers.scaling.tokens == Scaling::block || numbers.scaling.weights == Scaling::block)) {
+    found.say("fast: scales of blocks multiply the sums of every {} along K, which promotes them: use numerics exact",
+              scale_block);
+  }
+  if (numbers.block_k != 64 && (is_fast ? numbers.block_k % 128 != 0 : numbers.block_k != 128)) {
+    found.say("tile: {} of FP8 along K a slot: use {}", numbers.block_k,
+              is_fast ? "64 or a multiple of 128" : "64 or 128, whose sums are promoted");
+  }
+}
+
+/// Registers are allotted to warps in units that divide evenly among 4 schedulers.
+int launch_registers(const pipeline::Shape& shape, int blocks_resident, const DeviceSpec& device) {
+  const int threads = round_up(pipeline::threads(shape), 128) * blocks_resident;
+  return std::min(device.max_registers_per_thread, device.registers_per_multiprocessor / threads) / 8 * 8;
+}
+
+void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found) {
+  const int experts = static_cast<int>(std::min<std::int64_t>(needs.experts, pipeline::max_groups));
+  const int bytes = pipeline::grouped_shared_bytes(needs.shape, static_cast<std::uint32_t>(experts));
+  // A kibibyte of each block is the system's.
+  const int room = device.shared_bytes_per_multiprocessor / needs.blocks_resident - 1024;
+  if (const int limit = std::min(device.shared_bytes_per_block, room); bytes > limit) {
+    found.say("shared memory: {} bytes a block ({} stages of {}, a directory of {} experts) are over the limit of {}",
+              bytes, needs.shape.stages, needs.shape.slot_bytes, experts, limit);
+  }
+  check_registers(needs, device, found);
+}
+
+void check_registers(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found) {
+  const pipeline::Shape& shape = needs.shape;
+  const int threads = pipeline::threads(shape);
+  if (threads > device.max_threads_per_block) {
+    found.say("threads: {} math warpgroups and a loader are {} threads a block, over the limit of {}",
+              shape.math_warpgroups, threads, device.max_threads_per_block);
+    return;
+  }
+  if (threads * needs.blocks_resident > device.max_threads_per_multiprocessor) {
+    found.say("threads: {} blocks of {} are over the limit of {} a multiprocessor", needs.blocks_resident, threads,
+              device.max_threads_per_multiprocessor);
+    return;
+  }
+  const int at_launch = launch_registers(shape, needs.blocks_resident, device);
+  const bool reallocates_registers = shape.loader_registers > 0 || shape.math_registers > 0;
+  if (const int available = reallocates_registers ? shape.math_registers : at_launch; needs.registers > available) {
+    found.say("registers: a math thread needs about {}, over the {} that {} threads give it", needs.registers,
+              available, threads * needs.blocks_resident);
+  }
+  if (!reallocates_registers) {
+    return;
+  }
+  const int pool = (shape.math_warpgroups + 1) * at_launch;
+  const int wanted = shape.loader_registers + shape.math_warpgroups * shape.math_registers;
+  if (shape.loader_registers == 0 || shape.math_registers == 0) {
+    found.say("setmaxnreg: loader_registers = {} and math_registers = {} go together, or both are 0",
+              shape.loader_registers, shape.math_registers);
+  } else if (wanted > pool) {
+    found.say(
+        "setmaxnreg: a loader of {} and {} math warpgroups of {} registers are {}, over the pool of {} ({} × {} "
+        "at launch); the kernel would hang",
+        shape.loader_registers, shape.math_warpgroups, shape.math_registers, wanted, pool, shape.math_warpgroups + 1,
+        at_launch);
+  }
+}
+
+void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens,
+                 InfeasibleReasons& found) {
+  if (shape.split_groups == 1) {
+    return;
+  }
+  if (const std::int64_t slots = ceil_div(k, slot_k); slots < shape.split_groups) {
+    found.say("split-K: k = {} is {} slot of {}, too few for {} parts", k, slots, slot_k, shape.split_groups);
+  }
+  if (tokens > static_cast<int>(pipeline::max_split_columns)) {
+    found.say("split-K: {} tokens are over the {} whose partial sums a thread holds in registers", tokens,
+              pipeline::max_split_columns);
+  }
+}
+
+void check_clusters(const pipeline::TensorShape& shape, std::int64_t experts, const DeviceSpec& device,
+                    InfeasibleReasons& found) {
+  const std::int64_t listed = std::min<std::int64_t>(experts, pipeline::max_groups);
+  if (const int bytes = pipeline::grouped_shared_bytes(shape, static_cast<std::uint32_t>(listed));
+      bytes > device.shared_bytes_per_block) {
+    found.say("shared memory: {} bytes a block ({} stages of {}, a directory of {} experts) are over the limit of {}",
+              bytes, shape.stages, shape.slot_bytes, listed, device.shared_bytes_per_block);
+  }
+  const int blocks = pipeline::cluster_blocks(shape);
+  if (device.resident_blocks(blocks, 1) < blocks) {
+    found.say("cluster: {} blocks with a multiprocessor each have no room on {} multiprocessors", blocks,
+              device.multiprocessors);
+  }
+}
+
+}  // namespace thresher::strategies::gemm

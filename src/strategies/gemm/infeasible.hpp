@@ -1,0 +1,63 @@
+#pragma once
+/// Why a configuration of a product cannot be compiled or run, whichever strategy's.
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device_spec.hpp"
+#include "pipeline/grouped/rung.hpp"
+#include "pipeline/shape.hpp"
+#include "pipeline/tensor_shape.hpp"
+#include "strategies/gemm/device/plain_params.hpp"
+#include "strategies/gemm/problem.hpp"
+
+namespace thresher::strategies::gemm {
+
+class InfeasibleReasons {
+ public:
+  template <class... Values>
+  void say(fmt::format_string<Values...> text, Values&&... values) {
+    found_.push_back(fmt::format(text, std::forward<Values>(values)...));
+  }
+  [[nodiscard]] std::vector<std::string> take() { return std::move(found_); }
+
+ private:
+  std::vector<std::string> found_;
+};
+
+/// The directory has room for the experts, tiles can be counted in 32 bits, and there are widths for them.
+void check_groups(const ProductProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
+                  InfeasibleReasons& found);
+
+/// What a kernel of wgmma multiplies, and how its slots and sums take it.
+struct PlainNumbers {
+  Numerics numerics = Numerics::exact;
+  Number operand = Number::bf16;
+  ScalingKnobs scaling{};
+  int block_k = 64;
+};
+void check_numbers(const PlainNumbers& numbers, InfeasibleReasons& found);
+
+struct BlockNeeds {
+  pipeline::Shape shape{};
+  int blocks_resident = 1;
+  std::int64_t experts = 1;
+  int registers = 0;  ///< of a math thread, about
+};
+/// Registers of a thread when it starts, before any reallocation: a multiple of 8.
+[[nodiscard]] int launch_registers(const pipeline::Shape& shape, int blocks_resident, const DeviceSpec& device);
+/// Threads and registers.
+void check_registers(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
+/// The same, and shared memory with a directory.
+void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
+
+/// The same of a kernel whose sums lie in tensor memory: shared memory, and multiprocessors for its clusters.
+void check_clusters(const pipeline::TensorShape& shape, std::int64_t experts, const DeviceSpec& device,
+                    InfeasibleReasons& found);
+/// And of its tiles of up to `tokens`, `slot_k` along K a slot, where clusters split the k range.
+void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens,
+                 InfeasibleReasons& found);
+
+}  // namespace thresher::strategies::gemm

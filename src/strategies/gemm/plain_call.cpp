@@ -1,0 +1,188 @@
+#include "strategies/gemm/plain_call.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+#include "core/integers.hpp"
+#include "pipeline/grouped/tokens.hpp"
+#include "strategies/gemm/device/plain_params.hpp"
+#include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/gather.hpp"
+#include "strategies/gemm/tensors.hpp"
+
+namespace thresher::strategies::gemm {
+namespace {
+
+machine::TensorMapDescription weights_map(const PlainKernel& kernel, const Tensor& view) {
+  const std::int64_t bytes = element_bytes(kernel.operand);
+  machine::TensorMapDescription map;
+  map.address = device_address(view.data);
+  map.element = element_type(kernel.operand);
+  map.swizzle = kernel.boxes.swizzle;
+  map.rank = 3;
+  const WeightExtents extents = weight_extents(view);
+  map.extent[0] = static_cast<std::uint64_t>(extents.k);
+  map.extent[1] = static_cast<std::uint64_t>(extents.n);
+  map.extent[2] = static_cast<std::uint64_t>(extents.experts);
+  map.stride_bytes[1] = static_cast<std::uint64_t>(extents.row_stride * bytes);
+  map.stride_bytes[2] = static_cast<std::uint64_t>(extents.expert_stride * bytes);
+  map.box[0] = machine::swizzle_span_bytes(map.swizzle) / machine::element_bytes(map.element);
+  map.box[1] = static_cast<std::uint32_t>(kernel.boxes.weight_rows);
+  map.box[2] = 1;
+  return map;
+}
+
+bool are_many(Scaling scaling) { return scaling == Scaling::row || scaling == Scaling::block; }
+
+/// Null where there are none, or where one is 1.
+machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
+  return {are_many(scaling) ? device_address(view.scales.data) : device_address(view.global_scale)};
+}
+
+/// Of a view [E,N,K]. Those of rows, or of parts of blocks of them, lie as the rows do where a view leaves out rows of
+/// a stack whose rows are contiguous; those of a matrix for itself, whose rows may lie apart, one behind the other.
+WeightScaleParams weight_scales(Scaling scaling, const Tensor& view, bool is_matrix) {
+  if (!are_many(scaling) || view.rank == 0) {
+    return {scales_of(scaling, view), 1, 0};
+  }
+  const WeightExtents extents = weight_extents(view);
+  const std::int64_t k = extents.k;
+  const std::int64_t rows = is_matrix ? extents.n : extents.expert_stride / k;
+  if (scaling == Scaling::row) {
+    return {scales_of(scaling, view), narrow(rows), narrow(is_matrix ? 1 : extents.row_stride / k)};
+  }
+  const std::int64_t along_k = ceil_div(k, std::int64_t{scale_block});
+  return {scales_of(scaling, view), narrow(ceil_div(rows, std::int64_t{scale_block}) * along_k), narrow(along_k)};
+}
+
+/// How far apart the scales of tokens lie, of `rows` tokens a slot.
+struct TokenScaleStrides {
+  std::int64_t slot = 1;
+  std::int64_t row = 0;
+  std::int64_t block = 0;
+};
+TokenScaleStrides token_scale_strides(Scaling scaling, const Tensor& a) {
+  const std::int64_t rows = a.shape[a.rank - 2];
+  if (scaling != Scaling::block) {
+    return {.slot = scaling == Scaling::row ? rows : 1};
+  }
+  const std::int64_t along_k = ceil_div(a.shape[a.rank - 1], std::int64_t{scale_block});
+  if (a.scales.layout == ScaleLayout::column_major) {
+    const std::int64_t padded = round_up(rows, std::int64_t{4});
+    return {along_k * padded, 1, padded};
+  }
+  return {along_k * rows, along_k, 1};
+}
+
+void add_scales(std::vector<Access>& accesses, std::size_t tensor, Scaling scaling, Access::Use use) {
+  if (scaling != Scaling::none) {
+    accesses.push_back({are_many(scaling) ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
+  }
+}
+
+struct Product {
+  ProductProblem problem;
+  PlainKernel kernel;
+  std::int64_t max_blocks = 0;
+  std::optional<RowsInWorkspace> gathered{};
+
+  void bind(const CallTensors& call, LaunchArguments& out) const {
+    const CallExtents extents = extents_of(call);
+    PlainParams params{};
+    params.groups = group_params(call, kernel.tile_outputs);
+    params.finish = finish_params(problem, call);
+    params.profile = {profile_address(call)};
+    params.k = static_cast<std::uint32_t>(extents.k);
+    const bool is_matrix = tensor_at(call, groups_index).rank == 0;
+    params.gate_scales = weight_scales(kernel.weight_scaling, gate_of(call), is_matrix);
+    params.up_scales = weight_scales(kernel.weight_scaling, up_of(call), is_matrix);
+    set_token_scales(call, extents, params);
+    out.set(params);
+    const std::int64_t tiles = max_tiles(extents, kernel.tile_widths.most, kernel.tile_outputs);
+    out.grid.x = narrow(std::min(max_blocks / kernel.block.cluster, tiles) * kernel.block.cluster);
+    const machine::ElementType element = element_type(kernel.operand);
+    const TokenRows tokens = gathered ? token_rows(call, *gathered, element, extents.k) : token_rows(call, element);
+    out.add_map(offsetof(PlainParams, few_tokens), tokens_map(tokens, pipeline::few_token_rows, kernel.boxes.swizzle));
+    out.add_map(offsetof(PlainParams, many_tokens),
+                tokens_map(tokens, kernel.boxes.many_token_rows, kernel.boxes.swizzle));
+  }
+
+  void set_token_scales(const CallTensors& call, const CallExtents& extents, PlainParams& params) const {
+    const Tensor& a = tokens_of(call);
+    const TokenScaleStrides strides = token_scale_strides(kernel.token_scaling, a);
+    params.token_scales = scales_of(kernel.token_scaling, a);
+    params.token_scales_slot_stride = extents.has_slots ? narrow(strides.slot) : 0;
+    params.token_scales_row_stride = narrow(strides.row);
+    params.token_scales_block_stride = narrow(strides.block);
+    params.ids_divisor = narrow(problem.row_ids_divisor);
+  }
+
+  void bind_weights(const CallTensors& call, LaunchArguments& out) const {
+    out.add_map(offsetof(PlainParams, gate), weights_map(kernel, gate_of(call)));
+    if (kernel.matrices == 2) {
+      out.add_map(offsetof(PlainParams, up), weights_map(kernel, up_of(call)));
+    }
+  }
+
+  [[nodiscard]] std::vector<Access> accesses() const {
+    std::vector<Access> all;
+    if (gathered) {
+      all.push_back({Access::Memory::workspace, gathered->piece, Access::Use::depends_on_previous});
+    } else {
+      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous});
+    }
+    all.push_back({Access::Memory::tensor, gate_index, Access::Use::reads});
+    if (kernel.matrices == 2) {
+      all.push_back({Access::Memory::tensor, up_index, Access::Use::reads});
+    }
+    add_scales(all, tokens_index, kernel.token_scaling, Access::Use::depends_on_previous);
+    add_scales(all, gate_index, kernel.weight_scaling, Access::Use::reads);
+    if (kernel.matrices == 2) {
+      add_scales(all, up_index, kernel.weight_scaling, Access::Use::reads);
+    }
+    add_common_accesses(problem, all);
+    if (kernel.block.profiled) {
+      all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
+    }
+    return all;
+  }
+};
+
+KernelLaunch multiplying(const Product& product) {
+  const PlainKernel& kernel = product.kernel;
+  KernelLaunch launch;
+  launch.title = "multiply";
+  launch.program = kernel.program;
+  launch.expression = kernel.expression;
+  launch.block.x = narrow(kernel.block.threads);
+  launch.cluster.x = narrow(kernel.block.cluster);
+  launch.shared_bytes = narrow(kernel.block.shared_bytes);
+  launch.registers = kernel.block.registers;
+  launch.dependent = kernel.dependent_launch;
+  launch.persistent = true;
+  launch.accesses = product.accesses();
+  launch.bind = [product](const CallTensors& call, LaunchArguments& out) {
+    product.bind(call, out);
+    return true;
+  };
+  launch.bind_weights = [product](const CallTensors& call, LaunchArguments& out) { product.bind_weights(call, out); };
+  launch.expected = kernel.expected;
+  return launch;
+}
+
+}  // namespace
+
+PlannedCall planned_call(const ProductProblem& problem, const PlainKernel& kernel, int multiprocessors) {
+  PlannedCall call;
+  Product product{problem, kernel, std::int64_t{multiprocessors} * kernel.block.resident};
+  add_status(problem, product.max_blocks, call);
+  if (problem.layout == ProductRows::gathered) {
+    product.gathered = add_gathering(problem, std::nullopt, kernel.dependent_launch, call);
+  }
+  call.steps.emplace_back(multiplying(product));
+  read_in_place(call);
+  return call;
+}
+
+}  // namespace thresher::strategies::gemm

@@ -1,0 +1,67 @@
+#include "strategies/gemm/wgmma/emulated.hpp"
+
+#include <array>
+
+#include "machine/emulator/engine/tensor_map.hpp"
+#include "strategies/gemm/wgmma/fused/device/operation.hpp"
+#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/tiles.hpp"
+
+namespace thresher::strategies::gemm::fused {
+namespace {
+
+constexpr Config profile(pipeline::Ablation ablation, Epilogue epilogue) {
+  return {.block_outputs = 32, .stages = 3, .epilogue = epilogue, .profiled = true, .ablation = ablation};
+}
+
+constexpr std::array profiles{
+    profile(pipeline::Ablation::none, Epilogue::simt),
+    profile(pipeline::Ablation::no_epilogue, Epilogue::tma),
+    // Not with the copy engine, whose two stores of the same values nothing would order.
+    profile(pipeline::Ablation::epilogue_twice, Epilogue::simt),
+    profile(pipeline::Ablation::loads_only, Epilogue::simt),
+    profile(pipeline::Ablation::products_only, Epilogue::simt),
+};
+
+/// What the planner chooses for the origin's shapes in bf16 on an H200 when it is asked for one of the other
+/// strategies.
+constexpr Config sequential(int block_outputs, int stages, int split_k) {
+  return {.order = Order::sequential,
+          .block_outputs = block_outputs,
+          .stages = stages,
+          .split_k = split_k,
+          .epilogue = Epilogue::tma};
+}
+constexpr Config pingpong(int warpgroup_tiles, int block_outputs, int stages, bool reallocates_registers) {
+  return {.order = Order::pingpong,
+          .warpgroup_tiles = warpgroup_tiles,
+          .block_outputs = block_outputs,
+          .stages = stages,
+          .epilogue = Epilogue::tma,
+          .persistent = true,
+          .loader_registers = reallocates_registers ? 40 : 0,
+          .math_registers = reallocates_registers ? 232 : 0};
+}
+constexpr std::array others{sequential(128, 7, 2),   sequential(128, 7, 1),     sequential(96, 8, 2),
+                            sequential(96, 8, 1),    pingpong(2, 64, 6, false), pingpong(2, 48, 7, false),
+                            pingpong(4, 48, 4, true)};
+
+template <const auto& configs, std::size_t... index>
+void add(std::vector<CompiledIn>& kernels, std::index_sequence<index...>) {
+  (kernels.push_back({kernel_expression(configs[index]), &host_kernel<&kernel<configs[index]>>}), ...);
+}
+
+}  // namespace
+
+std::span<const Config> profiled_configs() { return profiles; }
+
+std::vector<CompiledIn> compiled_in() {
+  std::vector<CompiledIn> kernels;
+  add<small_config_list>(kernels, std::make_index_sequence<small_config_list.size()>());
+  add<others>(kernels, std::make_index_sequence<others.size()>());
+  add<profiles>(kernels, std::make_index_sequence<profiles.size()>());
+  add<default_config_list>(kernels, std::make_index_sequence<default_config_list.size()>());
+  return kernels;
+}
+
+}  // namespace thresher::strategies::gemm::fused

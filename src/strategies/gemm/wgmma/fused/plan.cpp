@@ -1,0 +1,323 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/infeasible.hpp"
+#include "strategies/gemm/output_quantization.hpp"
+#include "strategies/gemm/samples.hpp"
+#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/tiles.hpp"
+#include "strategies/gemm/work.hpp"
+#include "strategies/kernel_strategy.hpp"
+
+namespace thresher::strategies::gemm::fused {
+namespace {
+
+/// Few tokens leave a kernel waiting for memory from its first moment: starting it before the last one has ended pays
+/// there, and costs elsewhere (docs/kernels/dual-gemm.md).
+constexpr std::int64_t max_tokens_of_dependent_launch = 128;
+
+constexpr int max_columns = 256;
+constexpr int max_box_rows = 256;
+/// Addresses, phases and the epilogue's values, beside the accumulators: the least, and measured of compiled kernels.
+constexpr int min_other_registers = 24;
+constexpr int other_registers = 32;
+
+constexpr int max_stages = 8;
+constexpr int reallocated_loader_registers = 40;
+constexpr int max_math_registers = 240;
+
+/// In one math thread.
+int accumulators(const Config& config) {
+  const int passes = config.order == Order::sequential ? 2 : 1;
+  return passes * config.warpgroup_tiles * slot_weights(config) / 2;
+}
+
+// --- infeasible configurations
+
+void check_tile(const Config& config, InfeasibleReasons& found) {
+  if (slot_weights(config) > max_columns) {
+    found.say("matrix shape: {} columns (rows of weights in a slot), wgmma takes up to {}", slot_weights(config),
+              max_columns);
+  }
+  const int granule = 8 * config.split_k;
+  if (config.block_outputs % granule != 0) {
+    found.say("tile: {} outputs are not a multiple of {} (8 for each of {} parts of a split)", config.block_outputs,
+              granule, config.split_k);
+  }
+  if (config.block_k % panel_k != 0) {
+    found.say("tile: {} of k are not a multiple of {}, a swizzled row of 128 bytes", config.block_k, panel_k);
+  }
+}
+
+void check_copies(const ProductProblem& problem, const Config& config, InfeasibleReasons& found) {
+  if (const std::int64_t bytes = problem.n * element_bytes(config.output);
+      config.epilogue == Epilogue::tma && bytes % tma_alignment_bytes != 0) {
+    found.say("TMA: a row of c is {} bytes, not a multiple of {}: use the simt epilogue", bytes, tma_alignment_bytes);
+  }
+  if (block_tokens(config) > max_box_rows) {
+    found.say("TMA: a box of {} tokens is over the limit of {}", block_tokens(config), max_box_rows);
+  }
+}
+
+void check_cluster(const ProductProblem& problem, const Config& config, const DeviceSpec& device,
+                   InfeasibleReasons& found) {
+  if (const int blocks = pipeline::cluster_blocks(shape_of(config)); blocks > device.max_cluster) {
+    found.say("cluster: {} blocks are over the limit of {}", blocks, device.max_cluster);
+  }
+  if (const std::int64_t steps = ceil_div(problem.k, config.block_k); config.split_k > steps) {
+    found.say("split-K: {} parts of {} K steps leave a block without work", config.split_k, steps);
+  }
+  if (config.split_k > 2) {
+    found.say("split-K: {} parts, this kernel adds up 2", config.split_k);
+  }
+  if (slot_weights(config) % weight_pieces(config) != 0 || piece_rows(config) % 8 != 0) {
+    found.say("multicast: {} rows of weights in {} pieces are not pieces of whole groups of 8 rows",
+              slot_weights(config), weight_pieces(config));
+  }
+}
+
+void check_order(const Config& config, InfeasibleReasons& found) {
+  if (config.order == Order::pingpong && (!config.persistent || config.math_warpgroups < 2)) {
+    found.say("pingpong: {} math warpgroups{} cannot take turns: use 2 and persistent", config.math_warpgroups,
+              config.persistent ? "" : " with one tile a block");
+  }
+  if (config.persistent && config.split_k > 1) {
+    found.say("split-K: partial sums lie in the slots that a persistent block refills: use one tile a block");
+  }
+  if (config.stages < 2 && config.order == Order::pingpong) {
+    found.say("stages: {}, taking turns needs 2", config.stages);
+  }
+  if (config.epilogue == Epilogue::tma && config.output == Number::fp32) {
+    found.say("epilogue: tma stages outputs of 16 bits, not fp32: use simt");
+  }
+}
+
+void check_memory(const Config& config, const DeviceSpec& device, InfeasibleReasons& found) {
+  const pipeline::Shape shape = shape_of(config);
+  if (const int bytes = pipeline::shared_bytes(shape); bytes > device.shared_bytes_per_block) {
+    found.say("shared memory: {} bytes a block ({} stages of {}) are over the limit of {} ({} KiB)", bytes,
+              config.stages, shape.slot_bytes, device.shared_bytes_per_block, device.shared_bytes_per_block / 1024);
+  }
+  const int sums = pipeline::math_threads(shape) * accumulators(config) / 2 * 4;
+  if (config.split_k > 1 && sums > pipeline::slots_bytes(shape)) {
+    found.say("split-K: {} bytes of partial sums do not fit into {} stages of {}", sums, config.stages,
+              shape.slot_bytes);
+  }
+}
+
+// --- candidates
+
+/// As many stages as fit, up to a limit: they cost nothing where only one block fits anyway.
+void fill_stages(Config& config, const DeviceSpec& device) {
+  config.stages = max_stages;
+  while (config.stages > 2 && pipeline::shared_bytes(shape_of(config)) > device.shared_bytes_per_block) {
+    --config.stages;
+  }
+}
+
+/// Registers moved from the loader to the math warpgroups where the launch alone gives too few.
+void reallocate_registers(Config& config, const DeviceSpec& device) {
+  const int at_launch = launch_registers(shape_of(config), 1, device);
+  if (accumulators(config) + min_other_registers <= at_launch) {
+    return;
+  }
+  const int spare = (at_launch - reallocated_loader_registers) / config.math_warpgroups / 8 * 8;
+  if (spare > 0) {
+    config.loader_registers = reallocated_loader_registers;
+    config.math_registers = std::min(max_math_registers, at_launch + spare);
+  }
+}
+
+/// `config` with `knobs` in place of its own, and what follows from them where they do not say.
+Config finished(Config config, const Knobs& knobs, const DeviceSpec& device) {
+  const auto apply = [&] { config = knob_table().with(config, knobs, name(config.order)); };
+  apply();
+  fill_stages(config, device);
+  apply();
+  reallocate_registers(config, device);
+  apply();
+  return config;
+}
+
+/// Whether the second warpgroup's staging takes a slot from the ring of a pingpong. Such tiles have never been timed.
+bool loses_a_stage_to_staging(const Config& config, const DeviceSpec& device) {
+  const int staging = shape_of(config).staging_bytes;
+  const int bytes = pipeline::shared_bytes(shape_of(config)) + shape_of(config).slot_bytes;
+  return config.order == Order::pingpong && config.stages < max_stages &&
+         bytes - staging <= device.shared_bytes_per_block;
+}
+
+bool takes_tma_stores(const ProductProblem& problem) { return thresher::bits(problem.out) == 16 && problem.n % 8 == 0; }
+
+/// Alternating needs a second tile; partial sums lie where a second tile's operands would.
+bool takes_tiles_as_it_can(const Config& config) {
+  return config.order == Order::pingpong ? config.persistent : !config.persistent || config.split_k == 1;
+}
+
+std::vector<Config> all_candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
+                                   const DeviceSpec& device) {
+  std::vector<Config> all;
+  Config config = own;
+  config.epilogue = takes_tma_stores(problem) ? Epilogue::tma : Epilogue::simt;
+  for (const int tokens : {64, 128, 256}) {
+    config.math_warpgroups = own.order == Order::pingpong || tokens > 64 ? 2 : 1;
+    config.warpgroup_tiles = tokens / 64 / (own.order == Order::pingpong ? 1 : config.math_warpgroups);
+    // 48, 80 and 112: what divides rows of weights among the multiprocessors evenly.
+    for (const int outputs : {32, 48, 64, 80, 96, 112, 128}) {
+      config.block_outputs = outputs;
+      for (const int split : {1, 2}) {
+        config.split_k = split;
+        for (const bool persistent : {false, true}) {
+          config.persistent = persistent;
+          if (!takes_tiles_as_it_can(config)) {
+            continue;
+          }
+          const Config candidate = finished(config, knobs, device);
+          if (!knobs.empty() || !loses_a_stage_to_staging(candidate, device)) {
+            all.push_back(candidate);
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+/// A problem of a few tiles for `config`.
+ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config) {
+  return with_extents(problem, {.rows = block_tokens(config) + 1,
+                                .n = config.block_outputs + 8,
+                                .k = config.block_k * (config.stages * config.split_k + 1) + 8});
+}
+
+template <Order order, class Configs>
+std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
+  std::vector<Sample<ProductProblem>> found;
+  for (const Config& config : configs) {
+    if (config.order == order) {
+      const DualGemmProblem problem{.a = format_of(config.operand),
+                                    .b = format_of(config.operand),
+                                    .out = format_of(config.output),
+                                    .activation = {.kind = kind_of(config.activation)}};
+      found.push_back({multi_tile_sample(problem, config), knob_table().knobs(config)});
+    }
+  }
+  return found;
+}
+
+template <Order order>
+struct Fused : FamilyDefaults<ProductProblem, Config> {
+  static constexpr std::string_view name = order == Order::sequential ? "sequential"
+                                           : order == Order::pingpong ? "pingpong"
+                                                                      : "interleaved";
+  static constexpr std::string_view summary =
+      order == Order::sequential ? "the whole gate product, then the whole up product, one fused epilogue"
+      : order == Order::pingpong
+          ? "as interleaved; two warpgroups alternate, one multiplies while the other finishes its tile"
+          : "each tile of tokens is loaded once and multiplied by gate and up side by side";
+  static constexpr Overrides overrides{.own_choice = true,
+                                       .candidates = true,
+                                       .work = true,
+                                       .profiled = true,
+                                       .edges = true,
+                                       .built_in = true,
+                                       .samples = true};
+
+  static const KnobTable<Config>& knob_table() { return fused::knob_table(); }
+  static bool quantizes_in_second_pass(const ProductProblem&) { return true; }
+
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
+    if (device.matrix_unit != MatrixUnit::wgmma || problem.a != problem.b || !is_16_bit(problem.a)) {
+      return fmt::format("strategy {} takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not {} with {} on {}",
+                         name, thresher::name(problem.a), thresher::name(problem.b), device.name);
+    }
+    return std::nullopt;
+  }
+  static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
+    return {.order = order,
+            .operand = number_of(problem.a),
+            .output = number_of(problem.out),
+            .activation = code_of(problem.activation->kind),
+            .persistent = order == Order::pingpong,
+            .dependent_launch = problem.rows <= max_tokens_of_dependent_launch};
+  }
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return fused::infeasible_reasons(problem, config, device);
+  }
+  static std::vector<Config> candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
+                                        const DeviceSpec& device) {
+    return all_candidates(problem, own, knobs, device);
+  }
+  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    return {{tiled_kernel(problem, {.weight_rows = 2 * config.block_outputs,
+                                    .slot_weight_rows = slot_weights(config),
+                                    .tokens = block_tokens(config),
+                                    .k = config.block_k,
+                                    .walks = order == Order::sequential ? 2 : 1,
+                                    .stages = config.stages,
+                                    .cluster = config.multicast * config.split_k,
+                                    .split_k = config.split_k,
+                                    .persistent = config.persistent,
+                                    .tma_stores = config.epilogue == Epilogue::tma,
+                                    .hides_epilogue = order == Order::pingpong,
+                                    .dependent_launch = config.dependent_launch})}};
+  }
+  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    return planned_call(problem, config);
+  }
+  static std::optional<ProfiledCall> profiled(const ProductProblem& problem, const Config& config, const DeviceSpec&,
+                                              const ProfileRequest& request) {
+    Config wanted = config;
+    wanted.profiled = request.timestamps;
+    wanted.ablation = request.ablation;
+    return ProfiledCall{planned_call(problem, wanted), 0, shape_of(wanted)};
+  }
+  static std::vector<ProductProblem> edges(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    // Threads that store pairs of outputs must not store one beyond a row's last; TMA takes no such rows.
+    const SampleExtents least{
+        .rows = 1, .n = config.epilogue == Epilogue::simt ? 7 : 8, .k = config.split_k > 1 ? config.block_k + 8 : 8};
+    return {multi_tile_sample(problem, config), with_extents(problem, least)};
+  }
+  static std::vector<Sample<ProductProblem>> built_in() { return samples_of<order>(default_config_list); }
+  static std::vector<Sample<ProductProblem>> samples() { return samples_of<order>(small_config_list); }
+};
+
+}  // namespace
+
+std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
+  InfeasibleReasons found;
+  check_tile(config, found);
+  check_copies(problem, config, found);
+  check_cluster(problem, config, device, found);
+  check_order(config, found);
+  check_memory(config, device, found);
+  check_registers({.shape = shape_of(config), .registers = accumulators(config) + other_registers}, device, found);
+  return found.take();
+}
+
+}  // namespace thresher::strategies::gemm::fused
+
+namespace thresher::strategies::gemm {
+
+const Strategy<ProductProblem>& interleaved_strategy() {
+  static const KernelStrategy<WithOutputQuantization<fused::Fused<fused::Order::interleaved>>> strategy;
+  return strategy;
+}
+
+const Strategy<ProductProblem>& sequential_strategy() {
+  static const KernelStrategy<WithOutputQuantization<fused::Fused<fused::Order::sequential>>> strategy;
+  return strategy;
+}
+
+const Strategy<ProductProblem>& pingpong_strategy() {
+  static const KernelStrategy<WithOutputQuantization<fused::Fused<fused::Order::pingpong>>> strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::gemm

@@ -1,0 +1,300 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "strategies/gemm/common_knobs.hpp"
+#include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/gather.hpp"
+#include "strategies/gemm/infeasible.hpp"
+#include "strategies/gemm/output_quantization.hpp"
+#include "strategies/gemm/plain_call.hpp"
+#include "strategies/gemm/samples.hpp"
+#include "strategies/gemm/wgmma/strategy.hpp"
+#include "strategies/gemm/wgmma/tiles.hpp"
+#include "strategies/gemm/work.hpp"
+#include "strategies/kernel_strategy.hpp"
+
+namespace thresher::strategies::gemm {
+namespace wgmma {
+namespace {
+
+constexpr int max_box_rows = 256;
+constexpr int max_columns = 256;  ///< of the matrix instruction
+/// Addresses, phases and the epilogue's values, beside the accumulators: measured of compiled kernels.
+constexpr int other_registers = 40;
+
+// --- problems and configurations
+
+/// FP8 where tokens are FP8 too, and 16 bits where these are quantized: the fused kernels take all other dual GEMMs.
+bool takes_dual_gemm(const ProductProblem& problem) {
+  return is_fp8(problem.a) || format_traits(problem.out).is_requantised();
+}
+
+bool takes_operands(const ProductProblem& problem) {
+  return (problem.a == problem.b && is_16_bit(problem.a)) || (is_fp8(problem.a) && is_fp8(problem.b));
+}
+
+/// The defaults of a strategy, with what a problem decides.
+Config with_problem(Config config, const ProductProblem& problem) {
+  config.operand = number_of(problem.a);
+  config.token_scaling = scaling_of(problem.a);
+  config.weight_scaling = scaling_of(problem.b);
+  config.output = number_of(problem.out);
+  config.output_scaling = scaling_of(problem.out);
+  config.matrices = problem.matrices();
+  config.activation = problem.activation ? code_of(problem.activation->kind) : ActivationCode::silu;
+  config.bias = problem.bias;
+  config.row_weights = problem.row_weights;
+  config.gathered = problem.layout == ProductRows::gathered;
+  return config;
+}
+
+ProductProblem problem_of(const Config& config) {
+  ProductProblem problem;
+  problem.layout = config.gathered ? ProductRows::gathered : ProductRows::contiguous;
+  problem.a = format_of(config.operand, config.token_scaling);
+  problem.b = format_of(config.operand, config.weight_scaling);
+  problem.out = format_of(config.output, config.output_scaling);
+  problem.bias = config.bias;
+  problem.row_weights = config.row_weights;
+  if (config.matrices == 2) {
+    problem.activation = Activation{.kind = kind_of(config.activation)};
+  }
+  return problem;
+}
+
+/// Along K, 16 bytes: as little as there can be.
+std::int64_t ragged_k(const Config& config) { return 16 / element_bytes(config.operand); }
+
+/// Several tiles of every width, outputs beyond a tile and K beyond the ring.
+ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config) {
+  return with_whole_scales(with_extents(problem, {.experts = 5,
+                                                  .rows = 2 * config.block_tokens + 21,
+                                                  .n = tile_outputs(config) + 8,
+                                                  .k = config.block_k * (config.stages + 1) + ragged_k(config)}));
+}
+
+/// A sample of these knobs as a dual GEMM, where it has all that one has and nothing else.
+std::optional<ProductProblem> as_dual_gemm(ProductProblem problem) {
+  if (!problem.activation || problem.bias || problem.row_weights || problem.layout != ProductRows::contiguous ||
+      !takes_dual_gemm(problem)) {
+    return std::nullopt;
+  }
+  problem.layout = ProductRows::dense;
+  problem.experts = 1;
+  return problem;
+}
+
+template <class Configs>
+std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
+  std::vector<Sample<ProductProblem>> found;
+  std::vector<Sample<ProductProblem>> dense;
+  for (const Config& config : configs) {
+    const ProductProblem problem = multi_tile_sample(problem_of(config), config);
+    const Knobs knobs = knob_table(config.tokens_are_rows).knobs(config);
+    found.push_back({problem, knobs});
+    if (const std::optional<ProductProblem> dual_gemm = as_dual_gemm(problem)) {
+      dense.push_back({*dual_gemm, knobs});
+    }
+  }
+  found.insert(found.end(), dense.begin(), dense.end());
+  return found;
+}
+
+// --- infeasible configurations
+
+void check_columns(const Config& config, InfeasibleReasons& found) {
+  if (weight_box_rows(config) > max_box_rows) {
+    found.say("TMA: a box of {} rows of weights is over the limit of {}", weight_box_rows(config), max_box_rows);
+  }
+  if (config.by_turns && (config.math_warpgroups < 2 || config.stages < 2)) {
+    found.say("by_turns: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
+              config.math_warpgroups, config.stages);
+  }
+  if (config.output_scaling == Scaling::block && tile_warpgroups(config) % 2 != 0) {
+    found.say(
+        "requantising: a warpgroup makes {} of the {} outputs that share a scale, and the one beside it the others: "
+        "use 2 or 4 math warpgroups on one tile",
+        sum_rows, scale_block);
+  }
+}
+
+void check_rows(const Config& config, InfeasibleReasons& found) {
+  if (const int columns = 2 * config.block_outputs; columns > max_columns) {
+    found.say("tile: {} rows of weights are over the limit of {}, a matrix instruction's columns", columns,
+              max_columns);
+  }
+  if (config.math_warpgroups < 2 || config.stages < 2) {
+    found.say("rows: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
+              config.math_warpgroups, config.stages);
+  }
+  if (config.output_scaling == Scaling::block && tile_outputs(config) != scale_block) {
+    found.say("requantising: {} outputs share a scale, a tile has {}: use tiles of as many", scale_block,
+              tile_outputs(config));
+  }
+}
+
+// --- work
+
+/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt.xz). By turns
+/// nothing hides a warpgroup's additions; scales of blocks cost a multiplication for each, and in columns a shuffle.
+/// Tiles of 128 outputs are not timed yet and taken for as fast as those of 96.
+double promoting_share(const Config& config) {
+  const bool has_blocks = has_block_scales(scaling_knobs(config));
+  if (!config.tokens_are_rows) {
+    return config.by_turns ? (has_blocks ? 0.29 : 0.47) : has_blocks ? 0.34 : 0.64;
+  }
+  if (!has_blocks) {
+    return config.by_turns ? 0.45 : 0.60;
+  }
+  return config.by_turns ? 0.39 : config.block_outputs > 96 ? 0.63 : config.block_outputs > 64 ? 0.60 : 0.54;
+}
+
+// --- launch
+
+/// Two tiles of 64 rows of weights in columns, one of tokens in rows; of each width that tiles have, 32 bytes along K.
+Expectations expected_products(const Config& config) {
+  const SlotLayout slots = slot_layout(config);
+  Expectations expected;
+  expected.matrix_kind = config.operand == Number::e4m3 ? "QGMMA" : "HGMMA";
+  expected.min_matrix_instructions =
+      (config.tokens_are_rows ? 1 : 2) * slots.panels() * slots.row_bytes() / product_row_bytes;
+  expected.min_tma_loads = 3;
+  return expected;
+}
+
+PlainKernel kernel(const ProductProblem& problem, const Config& config) {
+  return {.program = program(config),
+          .expression = kernel_expression(config),
+          .operand = config.operand,
+          .token_scaling = config.token_scaling,
+          .weight_scaling = config.weight_scaling,
+          .matrices = config.matrices,
+          .tile_widths = tile_widths_of(config),
+          .tile_outputs = tile_outputs(config),
+          .boxes = boxes_of(slot_layout(config), tile_widths_of(config)),
+          .block = block_of(shape_of(config), config.blocks_resident, problem.experts),
+          .dependent_launch = config.dependent_launch,
+          .expected = expected_products(config)};
+}
+
+template <bool tokens_are_rows>
+struct Family : FamilyDefaults<ProductProblem, Config> {
+  static constexpr std::string_view name = tokens_are_rows ? "rows" : "columns";
+  static constexpr std::string_view summary =
+      tokens_are_rows
+          ? "for many tokens of 16 bits or FP8 an expert, as rows of the matrix unit; two warpgroups take tiles by "
+            "turns"
+          : "16-bit or FP8 weights as rows of the matrix unit, tokens as its columns, as many as a group has left";
+  static constexpr Overrides overrides{
+      .own_choice = true, .candidates = true, .work = true, .edges = true, .built_in = true, .samples = true};
+
+  static const KnobTable<Config>& knob_table() { return wgmma::knob_table(tokens_are_rows); }
+
+  /// Where the sums are, scales are given, or found of 128 outputs.
+  static bool quantizes_in_second_pass(const ProductProblem& problem) {
+    return problem.out != Format::fp8_tensor && problem.out != Format::fp8_block;
+  }
+
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
+    const bool is_dual_gemm = problem.is_dense() && problem.activation;
+    if (device.matrix_unit == MatrixUnit::wgmma && takes_operands(problem) &&
+        (!is_dual_gemm || takes_dual_gemm(problem))) {
+      return std::nullopt;
+    }
+    if (is_dual_gemm) {
+      return fmt::format(
+          "strategy {} takes FP8 with FP8, and 16 bits with the same where outputs are requantised, on a Hopper GPU, "
+          "not {} with {} to {} on {}",
+          name, thresher::name(problem.a), thresher::name(problem.b), thresher::name(problem.out), device.name);
+    }
+    return fmt::format(
+        "strategy {} takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not {} with {} on {}; it takes FP8 with "
+        "FP8 too, whatever its scales are of",
+        name, thresher::name(problem.a), thresher::name(problem.b), device.name);
+  }
+
+  /// The usual tile, or one that fits: sums that are promoted do not fit twice into the usual one, nor has that of rows
+  /// all outputs that share a scale.
+  static Config own_choice(const ProductProblem& problem, const Knobs& knobs, const DeviceSpec&) {
+    const Config config = defaults(problem, knobs);
+    const bool needs_another = promotes(config) || (tokens_are_rows && config.output_scaling == Scaling::block);
+    return needs_another ? with_tile(config, shapes_for(config).front()) : config;
+  }
+  static std::vector<Config> candidates(const ProductProblem& problem, const Config&, const Knobs& knobs,
+                                        const DeviceSpec&) {
+    return in_tiles(defaults(problem, knobs), problem.rows);
+  }
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    InfeasibleReasons found;
+    check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
+    (tokens_are_rows ? check_rows : check_columns)(config, found);
+    check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
+    check_block({.shape = shape_of(config),
+                 .blocks_resident = config.blocks_resident,
+                 .experts = problem.experts,
+                 .registers = sum_registers(config) + other_registers},
+                device, found);
+    return found.take();
+  }
+  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    WorkModel work;
+    if (config.gathered) {
+      work.parts.emplace_back(gathering_work(problem));
+    }
+    work.parts.emplace_back(grouped_kernel(problem, {.weight_rows = 2 * weight_box_rows(config),
+                                                     .outputs = tile_outputs(config),
+                                                     .tile_widths = tile_widths_of(config),
+                                                     .k = config.block_k,
+                                                     .type = matrix_type(config.operand),
+                                                     .matrix_share = promotes(config) ? promoting_share(config) : 0,
+                                                     .stages = config.stages,
+                                                     .blocks_per_multiprocessor = config.blocks_resident,
+                                                     .dependent_launch = config.dependent_launch,
+                                                     .tokens_are_rows = tokens_are_rows,
+                                                     .hides_epilogue = config.by_turns}));
+    return work;
+  }
+  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
+    return planned_call(problem, kernel(problem, config), device.multiprocessors);
+  }
+  static std::vector<ProductProblem> edges(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    const SampleExtents least{.experts = 3, .rows = 2, .n = 8, .k = ragged_k(config)};
+    return {multi_tile_sample(problem, config), with_extents(problem, least)};
+  }
+  static std::vector<Sample<ProductProblem>> built_in() {
+    return tokens_are_rows ? std::vector<Sample<ProductProblem>>{} : samples_of(columns::default_config_list);
+  }
+  static std::vector<Sample<ProductProblem>> samples() {
+    return tokens_are_rows ? samples_of(rows::small_config_list) : samples_of(columns::small_config_list);
+  }
+
+ private:
+  /// The knobs of nobody's choice, and the numerics that are asked for, on which tiles depend.
+  static Config defaults(const ProductProblem& problem, const Knobs& knobs) {
+    Config config{.tokens_are_rows = tokens_are_rows, .numerics = asked_numerics(knobs)};
+    if constexpr (tokens_are_rows) {
+      config.by_turns = true;
+      config.stages = 6;
+    }
+    return with_problem(config, problem);
+  }
+};
+
+}  // namespace
+}  // namespace wgmma
+
+const Strategy<ProductProblem>& columns_strategy() {
+  static const KernelStrategy<WithOutputQuantization<wgmma::Family<false>>> strategy;
+  return strategy;
+}
+
+const Strategy<ProductProblem>& rows_strategy() {
+  static const KernelStrategy<WithOutputQuantization<wgmma::Family<true>>> strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::gemm

@@ -1,0 +1,104 @@
+#pragma once
+/// The work of a product in terms of its tile: what the strategies have in common.
+///
+/// Nobody on the host knows the rows of a call that has offsets: its work is that of expected_rows dealt to the experts
+/// at random. Dense problems are those of one expert.
+#include "pipeline/grouped/rung.hpp"
+#include "strategies/gemm/device/plain_params.hpp"
+#include "strategies/gemm/device/words.hpp"
+#include "strategies/gemm/problem.hpp"
+#include "strategies/work_model.hpp"
+
+namespace thresher::strategies::gemm {
+
+/// Bits that an element takes in memory, its part of an NVFP4 scale included.
+[[nodiscard]] double stored_bits(Format format, OperandRole role = OperandRole::tokens) noexcept;
+[[nodiscard]] double stored_bits(MatrixType type) noexcept;
+
+/// The type of products of such numbers.
+[[nodiscard]] constexpr MatrixType matrix_type(Number operand) noexcept {
+  return operand == Number::e4m3 ? MatrixType::fp8 : MatrixType::bits16;
+}
+
+/// Whether tokens or weights have scales of blocks along K, which multiply before sums are added.
+[[nodiscard]] constexpr bool has_block_scales(const ScalingKnobs& knobs) noexcept {
+  return knobs.tokens == Scaling::block || knobs.weights == Scaling::block;
+}
+
+/// Rows that experts own in a usual call.
+[[nodiscard]] double usual_rows(const ProductProblem& problem) noexcept;
+/// Experts that have some of them, when each row's expert is drawn.
+[[nodiscard]] double active_experts(const ProductProblem& problem) noexcept;
+/// The least that a usual call reads and writes.
+[[nodiscard]] double compulsory_bytes(const ProductProblem& problem) noexcept;
+
+/// The end of a tile with so many outputs.
+[[nodiscard]] EpilogueWork epilogue_work(const ProductProblem& problem, double outputs) noexcept;
+/// Clocks in which `blocks` of a cluster, each with sums of `accumulator_bytes` of one tile, add them up.
+[[nodiscard]] double exchange_clocks(double accumulator_bytes, int blocks) noexcept;
+
+/// How one kernel goes over dense gate and up.
+struct TileWork {
+  int weight_rows = 128;       ///< of B1 and B2 together, in a tile
+  int slot_weight_rows = 128;  ///< of B1 and B2 together, in a slot of the ring
+  int tokens = 128;
+  int k = 64;                     ///< elements of a slot
+  int walks = 1;                  ///< over K, for one tile
+  bool weights_are_rows = false;  ///< of the matrix instruction; else tokens are
+  int row_granule = 64;           ///< rows that the matrix instruction takes at least
+  MatrixType type = MatrixType::bits16;
+  bool converts_weights = false;  ///< from NVFP4 to the matrix type
+  bool converts_in_turns = false;
+  int stages = 4;
+  int cluster = 1;
+  int split_k = 1;  ///< blocks of a cluster that divide a tile's K
+  int blocks_per_multiprocessor = 1;
+  bool persistent = false;
+  bool tma_stores = false;
+  bool hides_epilogue = false;
+  bool dependent_launch = false;
+};
+[[nodiscard]] TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile);
+
+/// What a usual expert's rows are cut into: those of a single expert as they are.
+struct RowTiles {
+  double count = 0;    ///< of an active expert
+  double columns = 0;  ///< of one, padding to the tile width included
+};
+[[nodiscard]] RowTiles usual_row_tiles(const ProductProblem& problem, pipeline::TileWidths tile_widths);
+/// Weights that another of an expert's tiles reads again and L2 no longer holds.
+[[nodiscard]] double bytes_read_again(const ProductProblem& problem, const RowTiles& rows) noexcept;
+
+/// How one kernel goes over the weights of an expert.
+struct GroupedTile {
+  int weight_rows = 256;  ///< of all matrices, in a tile
+  int outputs = 128;
+  pipeline::TileWidths tile_widths{8, 128};
+  int k = 64;  ///< elements of a slot
+  MatrixType type = MatrixType::bits16;
+  double matrix_share = 0;        ///< strategies/work_model.hpp, where it was measured: of sums that are promoted
+  bool converts_weights = false;  ///< from NVFP4 to the matrix type
+  bool converts_in_turns = false;
+  int stages = 4;
+  int blocks_per_multiprocessor = 1;
+  bool dependent_launch = false;
+  bool tokens_are_rows = false;  ///< of the matrix instruction; else weights are
+  bool hides_epilogue = false;   ///< under the next tile's products
+};
+[[nodiscard]] TiledKernel grouped_kernel(const ProductProblem& problem, const GroupedTile& tile);
+
+/// A product whose sums lie in tensor memory.
+struct GroupedTensorTile {
+  pipeline::TileWidths tile_widths{16, 128, 16};
+  int outputs = 128;
+  int blocks = 2;  ///< that share a product
+  int stages = 4;
+  int split_k = 1;
+  MatrixType type = MatrixType::bits16;
+};
+/// `of` says of one tile of a whole k range all but how many there are; it has the columns that a usual expert's rows
+/// take.
+[[nodiscard]] TensorKernel grouped_tensor_kernel(const ProductProblem& problem, const GroupedTensorTile& tile,
+                                                 TensorTiles of);
+
+}  // namespace thresher::strategies::gemm
