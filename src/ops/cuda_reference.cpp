@@ -11,7 +11,7 @@
 namespace thresher::ops {
 namespace {
 
-namespace device_code = strategies::dual_gemm::reference;
+namespace device_code = strategies::gemm::reference;
 
 device_code::OperandFormat format_code(Format format) {
   switch (format) {

@@ -78,7 +78,7 @@ std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
 }
 
 std::vector<strategies::DeviceProgram> default_programs(const std::string& arch) {
-  std::vector<strategies::DeviceProgram> programs{strategies::dual_gemm::reference::program(),
+  std::vector<strategies::DeviceProgram> programs{strategies::gemm::reference::program(),
                                                   strategies::pause_program(), strategies::word_sum::program()};
   for (const strategies::PlannedCall& call : default_calls(arch)) {
     add_launches(programs, call);
