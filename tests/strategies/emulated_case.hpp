@@ -1,5 +1,9 @@
 #pragma once
 /// A planned dual GEMM on the operands of a test, in the emulator.
+#include <utility>
+#include <vector>
+
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/host/compiled_in.hpp"
 #include "strategies/host/emulated_call.hpp"
 #include "support/dual_gemm_case.hpp"
@@ -17,13 +21,13 @@ inline strategies::HostKernel compiled_in_kernel(const strategies::KernelLaunch&
 /// `call` is of small and default configurations, whose kernels the build compiled.
 inline strategies::EmulatedCall emulated_call(strategies::PlannedCall call, DualGemmCase& host,
                                               const Tensor& profile = {}) {
-  return {std::move(call),
-          {{"a", host.a.view()},
-           {"b1 (gate)", host.b1_gate.view()},
-           {"b2 (up)", host.b2_up.view()},
-           {"c", host.c.view()},
-           {"profile", profile}},
-          compiled_in_kernel};
+  std::vector<strategies::NamedTensor> tensors{{"a", host.a.view()},
+                                               {"b1 (gate)", host.b1_gate.view()},
+                                               {"b2 (up)", host.b2_up.view()},
+                                               {"c", host.c.view()}};
+  tensors.resize(strategies::gemm::profile_index);
+  tensors.push_back({"profile", profile});
+  return {std::move(call), std::move(tensors), compiled_in_kernel};
 }
 
 inline emulator::Report emulate(strategies::PlannedCall call, DualGemmCase& host, std::uint64_t seed) {
