@@ -13,7 +13,7 @@ namespace thresher::cpu {
 namespace {
 
 /// Cosines and sines of a token's pairs, each rounded once to float32.
-struct OrderedBarrier {
+struct Rotation {
   std::vector<float> cosines;
   std::vector<float> sines;
 };
@@ -29,7 +29,7 @@ class Appender {
   }
 
   void token(std::int64_t index) const {
-    const OrderedBarrier turns = turns_of(index);
+    const Rotation turns = rotation(index);
     std::vector<float> row(static_cast<std::size_t>(problem_.head_dim));
     if (tensors_.q.data != nullptr) {
       for (std::int64_t head = 0; head < problem_.heads; ++head) {
@@ -52,8 +52,8 @@ class Appender {
   }
 
  private:
-  [[nodiscard]] OrderedBarrier turns_of(std::int64_t index) const {
-    OrderedBarrier turns;
+  [[nodiscard]] Rotation rotation(std::int64_t index) const {
+    Rotation turns;
     if (pairs_ == 0) {
       return turns;
     }
@@ -73,7 +73,7 @@ class Appender {
     return turns;
   }
 
-  void turn(const Tensor& tensor, std::int64_t offset, const OrderedBarrier& turns, std::vector<float>& row) const {
+  void turn(const Tensor& tensor, std::int64_t offset, const Rotation& turns, std::vector<float>& row) const {
     for (std::size_t column = 0; column < row.size(); ++column) {
       row[column] = reference::stored(tensor, offset + static_cast<std::int64_t>(column));
     }

@@ -65,9 +65,9 @@ GroupRowsOf group_of(const GroupedTensors& tensors, const reference::OwnedRows& 
 
 /// One expert's products for up to so many rows, in the CPU's own product type and, where bf16 may not do for every
 /// value, in float32.
-class GroupedGemmKernel::TileWidth {
+class GroupedGemmKernel::PlannedRows {
  public:
-  TileWidth(const GroupedProblem& problem, std::int64_t rows, int threads)
+  PlannedRows(const GroupedProblem& problem, std::int64_t rows, int threads)
       : rows_(rows), first_(shape_of(problem, rows), product_type_of(problem.a, problem.b), threads) {
     if (product_type_of(problem.a, problem.b) == ProductType::bf16 && may_be_inexact_in_bf16(problem.a, problem.b)) {
       in_float32_.emplace(shape_of(problem, rows), ProductType::float32, threads);
@@ -103,22 +103,22 @@ GroupedGemmKernel::GroupedGemmKernel(const GroupedProblem& problem, int threads)
     : problem_(problem), threads_(resolve_threads(threads)) {
   for (const std::int64_t rows : planned_rows) {
     if (rows < problem.rows) {
-      tile_widths_.push_back(std::make_unique<const TileWidth>(problem, rows, threads_));
+      planned_rows_.push_back(std::make_unique<const PlannedRows>(problem, rows, threads_));
     }
   }
-  tile_widths_.push_back(std::make_unique<const TileWidth>(problem, std::max<std::int64_t>(problem.rows, 1), threads_));
+  planned_rows_.push_back(std::make_unique<const PlannedRows>(problem, std::max<std::int64_t>(problem.rows, 1), threads_));
 }
 
 GroupedGemmKernel::~GroupedGemmKernel() = default;
 
-const GroupedGemmKernel::TileWidth& GroupedGemmKernel::tile_width_for(std::int64_t rows) const {
-  return **std::find_if(tile_widths_.begin(), tile_widths_.end(), [&](const auto& one) { return one->rows() >= rows; });
+const GroupedGemmKernel::PlannedRows& GroupedGemmKernel::planned_for(std::int64_t rows) const {
+  return **std::find_if(planned_rows_.begin(), planned_rows_.end(), [&](const auto& one) { return one->rows() >= rows; });
 }
 
 std::size_t GroupedGemmKernel::bytes_of_one() const noexcept {
   std::size_t most = 0;
-  for (const auto& tile_width : tile_widths_) {
-    most = tile_width->rows() <= max_rows_of_one ? std::max(most, tile_width->workspace_bytes(1)) : most;
+  for (const auto& planned : planned_rows_) {
+    most = planned->rows() <= max_rows_of_one ? std::max(most, planned->workspace_bytes(1)) : most;
   }
   return most;
 }
@@ -134,8 +134,8 @@ std::size_t GroupedGemmKernel::workspace_bytes() const noexcept {
 
 std::size_t GroupedGemmKernel::product_bytes() const noexcept {
   std::size_t most = static_cast<std::size_t>(threads_) * bytes_of_one();
-  for (const auto& tile_width : tile_widths_) {
-    most = std::max(most, tile_width->workspace_bytes(threads_));
+  for (const auto& planned : planned_rows_) {
+    most = std::max(most, planned->workspace_bytes(threads_));
   }
   return most;
 }
@@ -161,7 +161,7 @@ void GroupedGemmKernel::run_expert(const WeightViews& weights, const GroupedTens
     call.finish.row_weights = static_cast<const float*>(tensors.row_weights.data) + group.first;
   }
   call.finish.tokens = rows.tokens;
-  tile_width_for(group.count).run(call, workspace, team);
+  planned_for(group.count).run(call, workspace, team);
 }
 
 void GroupedGemmKernel::multiply(const WeightViews& weights, const GroupedTensors& tensors,

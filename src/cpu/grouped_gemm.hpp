@@ -27,9 +27,9 @@ class GroupedGemmKernel {
   [[nodiscard]] GroupedStatus run(const WeightViews& weights, const GroupedTensors& tensors, void* workspace) const;
 
  private:
-  class TileWidth;
+  class PlannedRows;
 
-  [[nodiscard]] const TileWidth& tile_width_for(std::int64_t rows) const;
+  [[nodiscard]] const PlannedRows& planned_for(std::int64_t rows) const;
   void run_expert(const WeightViews& weights, const GroupedTensors& tensors, const reference::OwnedRows& owned,
                   std::int64_t expert, void* workspace, int team) const;
   void multiply(const WeightViews& weights, const GroupedTensors& tensors, const reference::OwnedRows& owned,
@@ -43,7 +43,7 @@ class GroupedGemmKernel {
 
   GroupedProblem problem_;
   int threads_;
-  std::vector<std::unique_ptr<const TileWidth>> tile_widths_;  ///< for ever more rows of one expert
+  std::vector<std::unique_ptr<const PlannedRows>> planned_rows_;  ///< for ever more rows of one expert
 };
 
 }  // namespace thresher::cpu

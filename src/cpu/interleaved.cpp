@@ -57,7 +57,7 @@ InterleavedGemm::InterleavedGemm(const InterleavedShape& shape, ProductType type
                 .rows = blocking_.block_columns,
                 .columns = blocking_.row_chunk,
                 .depth = blocking_.depth_chunk},
-               Product::PitchRanking::fastest, 1),
+               Product::PanelChoice::fastest, 1),
       a_planes_(type == ProductType::bf16 ? bf16_planes(shape.a) : 1),
       b_planes_(type == ProductType::bf16 ? bf16_planes(shape.b) : 1),
       pack_rows_(product_.panel_layout().block_columns > 0 ? product_.panel_layout().block_columns : 16),

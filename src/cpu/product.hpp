@@ -38,11 +38,11 @@ struct PanelLayout {
 /// May be run by several threads at once, each with its own scratch.
 class Product {
  public:
-  enum class PitchRanking : std::uint8_t { row_major, fastest };
+  enum class PanelChoice : std::uint8_t { row_major, fastest };
 
   /// D is dense; so is L unless its stride says otherwise. Runs on `threads` threads, in the caller's own where that
   /// is 1.
-  Product(const ProductShape& shape, PitchRanking panel, int threads);
+  Product(const ProductShape& shape, PanelChoice panel, int threads);
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
   ~Product();

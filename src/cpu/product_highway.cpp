@@ -142,9 +142,9 @@ struct Product::Primitives {
   int threads;
 };
 
-Product::Product(const ProductShape& shape, PitchRanking panel, int threads)
+Product::Product(const ProductShape& shape, PanelChoice panel, int threads)
     : primitives_(std::make_unique<const Primitives>(Primitives{shape, threads})) {
-  if (panel == PitchRanking::fastest) {
+  if (panel == PanelChoice::fastest) {
     layout_.block_columns = block_columns;
     panel_bytes_ = static_cast<std::size_t>(padded(shape.columns, block_columns) * padded(shape.depth, depth_step)) *
                    sizeof(float);

@@ -110,13 +110,13 @@ struct Product::Primitives {
   dnnl::matmul accumulating;
 };
 
-Product::Product(const ProductShape& shape, PitchRanking panel, int threads) {
+Product::Product(const ProductShape& shape, PanelChoice panel, int threads) {
   const OneDnnThreads scope(threads);
   try {
     const memory::desc left = row_major(shape.type, shape.rows, shape.depth, shape.left_stride);
     const memory::desc out = row_major(ProductType::float32, shape.rows, shape.columns, 0);
     const memory::desc right =
-        panel == PitchRanking::fastest ? fastest_panel(shape, left, out) : transposed_right(shape);
+        panel == PanelChoice::fastest ? fastest_panel(shape, left, out) : transposed_right(shape);
     const Descriptor overwriting = describe(left, right, out, false);
     const Descriptor accumulating = describe(left, right, out, true);
     layout_.block_columns = block_columns_of(right, shape);

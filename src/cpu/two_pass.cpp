@@ -22,7 +22,7 @@ TwoPassDualGemm::TwoPassDualGemm(const DualGemmProblem& problem, ProductType typ
       type_(type),
       threads_(threads),
       product_({.type = type, .rows = std::max<std::int64_t>(1, problem.m), .columns = problem.n, .depth = problem.k},
-               Product::PitchRanking::row_major, threads) {
+               Product::PanelChoice::row_major, threads) {
   WorkspaceLayout layout;
   a_ = dense_planes(problem.m, problem.a);
   a_.offset = layout.add(size(a_.count) * a_.plane_bytes);

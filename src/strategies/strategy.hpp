@@ -2,8 +2,9 @@
 /// A way to compute an operation, as one object: what it takes, which choices it has, and what it would launch.
 ///
 /// Everything here is pure: no GPU is needed, and nothing is compiled. To add a strategy, write a folder
-/// src/strategies/<operation>/<strategy>/ with its Config, its KnobTable, its device code and a `Strategy`, and name it
-/// in the operation's registry (strategies/<operation>/registry.cpp). docs/architecture.md walks through it.
+/// src/strategies/<operation>/<strategy>/ with its Config, its KnobTable, its device code and a family
+/// (kernel_strategy.hpp), and name its strategy in strategies/<operation>/registry.cpp. docs/architecture.md walks
+/// through it.
 #include <cstdint>
 #include <optional>
 #include <span>

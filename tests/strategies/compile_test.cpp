@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "runtime/nvrtc.hpp"
-#include "strategies/attention/pipelined/strategy.hpp"
-#include "strategies/attention/stream_k/strategy.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/device_program.hpp"
 #include "strategies/dual_gemm/packed/candidates.hpp"
 #include "strategies/dual_gemm/packed/launch.hpp"
@@ -23,8 +22,9 @@
 #include "strategies/gemm/wgmma/fused/tiles.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/gemm/wgmma/tiles.hpp"
-#include "strategies/grouped_gemm/packed/candidates.hpp"
-#include "strategies/grouped_gemm/packed/program.hpp"
+#include "strategies/gemm/wgmma_dequant/candidates.hpp"
+#include "strategies/gemm/wgmma_dequant/kernel.hpp"
+#include "strategies/gemm/wgmma_dequant/plan.hpp"
 #include "strategies/pause_program.hpp"
 #include "strategies/word_sum/program.hpp"
 
@@ -60,7 +60,7 @@ void expect_clean(const DeviceProgram& program) {
   }
 }
 
-TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(dual_gemm::two_pass::program()); }
+TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(gemm::two_pass::program()); }
 /// Machine code of a matrix kernel that spills, or whose matrix instructions the compiler serialised, is useless.
 TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
   using namespace gemm::fused;
@@ -95,7 +95,7 @@ TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
   using pipeline::Ablation;
   DeviceProgram all = gemm::fused::program(gemm::fused::Config{});
   all.kernels.clear();
-  DeviceProgram packed = dual_gemm::packed::program(dual_gemm::packed::Config{});
+  DeviceProgram packed = gemm::wgmma_dequant::program(gemm::wgmma_dequant::Config{});
   packed.kernels.clear();
   for (const Ablation ablation : {Ablation::none, Ablation::no_epilogue, Ablation::epilogue_twice, Ablation::loads_only,
                                   Ablation::products_only}) {
@@ -104,10 +104,10 @@ TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
     config.profiled = profiled;
     config.ablation = ablation;
     all.kernels.push_back(gemm::fused::kernel_expression(config));
-    dual_gemm::packed::Config choice = dual_gemm::packed::prefill(dual_gemm::packed::Numerics::exact, 2, 128, 2);
+    gemm::wgmma_dequant::Config choice = gemm::wgmma_dequant::prefill(gemm::Numerics::exact, 2, 128, 2);
     choice.profiled = profiled;
     choice.ablation = ablation;
-    packed.kernels.push_back(dual_gemm::packed::kernel_name(choice));
+    packed.kernels.push_back(gemm::wgmma_dequant::kernel_expression(choice));
   }
   expect_clean(all);
   expect_clean(packed);
@@ -233,7 +233,7 @@ TEST(GroupedKernels, EveryPromotedTileOfManyRowsCompilesForHopperWithoutSpills) 
 }
 
 TEST(GroupedKernels, EveryPackedKnobCompilesForHopperWithoutSpills) {
-  expect_clean(one_program(grouped_gemm::packed::small_config_list));
+  expect_clean(one_program(gemm::wgmma_dequant::grouped_small_configs));
 }
 
 /// Those of a problem's first launch.
@@ -356,8 +356,8 @@ TEST(HandOver, TheCompilerGivesAThreadWhatTheLaunchSays) {
                                                      .loader_registers = loader,
                                                      .math_registers = math}));
   }
-  calls.push_back(dual_gemm::packed::planned_call(
-      packed, dual_gemm::packed::prefill(dual_gemm::packed::Numerics::exact, 2, 256, 1)));
+  calls.push_back(
+      gemm::wgmma_dequant::planned_call(packed, gemm::wgmma_dequant::prefill(gemm::Numerics::exact, 2, 256, 1), 0));
   for (const char* warpgroups : {"1", "2", "3"}) {
     calls.push_back(attention::pipelined_strategy().plan(
         attention, {{"math_warpgroups", warpgroups}, {"queries_in_registers", "false"}}, device_spec("H200")));
@@ -380,7 +380,7 @@ TEST(HandOver, TheCompilerGivesAThreadWhatTheLaunchSays) {
 
 TEST(PauseKernel, CompilesForHopper) { expect_clean(pause_program()); }
 TEST(WordSumKernel, CompilesForHopperWithoutSpills) { expect_clean(word_sum::program()); }
-TEST(ReferenceKernel, CompilesForHopperWithoutSpills) { expect_clean(dual_gemm::reference::program()); }
+TEST(ReferenceKernel, CompilesForHopperWithoutSpills) { expect_clean(gemm::reference::program()); }
 
 }  // namespace
 }  // namespace thresher::strategies

@@ -13,6 +13,7 @@
 #include "core/device_spec.hpp"
 #include "core/integers.hpp"
 #include "reference/attention_judgement.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/attention/stream_k/device/kernel.hpp"
 #include "strategies/attention/stream_k/strategy.hpp"
 #include "strategies/attention/tensors.hpp"

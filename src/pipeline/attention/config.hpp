@@ -102,7 +102,7 @@ struct StreamConfig {
     return multiplies_codes ? static_cast<u32>(panels * value_dim * panel_row_bytes) : tile_bytes(keys, value_dim);
   }
   TH_DEVICE constexpr u32 query_bytes() const { return static_cast<u32>(rows() * head_dim * element_bytes()); }
-  /// Of a slot of the ring of codes, which takes keys and values in turn, or values alone.
+  /// A slot of the ring of codes, which takes keys and values in turn, or values alone.
   TH_DEVICE constexpr u32 code_tile_bytes() const {
     return static_cast<u32>(keys * (widens() && head_dim > value_dim ? head_dim : value_dim));
   }
@@ -175,7 +175,7 @@ struct StreamKConfig {
   bool boxes = true;
   /// A block takes no fewer chunks than this where it takes any. Without clusters, as `aligned`.
   int least_chunks = 1;
-  /// Of tiles with as many chunks each, blocks take whole ones, or have one of their own to share.
+  /// Where all tiles have as many chunks, blocks take whole tiles, or share a tile of their own.
   bool aligned = true;
   /// Heads of keys that a chunk has, one behind the other: rows narrower than what comes to L2 at a time come with
   /// those of the head beside them. As many warps for each.
@@ -193,7 +193,7 @@ struct StreamKConfig {
   TH_DEVICE constexpr int tile_rows() const { return rows * heads; }
   /// A cluster has a tile.
   TH_DEVICE constexpr bool is_clustered() const { return cluster > 1; }
-  /// Of them, those that a block of a cluster merges.
+  /// The rows of them that a block of a cluster merges.
   TH_DEVICE constexpr int own_rows() const { return (tile_rows() + cluster - 1) / cluster; }
   /// Several, since each issues its copies one after the other.
   TH_DEVICE constexpr int loader_warps() const { return boxes || warps > 4 || rows > 8 ? 4 : 8; }
@@ -204,7 +204,7 @@ struct StreamKConfig {
   TH_DEVICE constexpr u32 slot_bytes() const {
     return key_tile_bytes() + static_cast<u32>(keys() * heads) * value_row_bytes();
   }
-  /// Of one row in the memory where warps merge: lanes that are rows apart meet in different banks.
+  /// The extent of a row in the memory where warps merge: lanes that are rows apart access different banks.
   TH_DEVICE constexpr u32 merged_row_floats() const { return static_cast<u32>(value_dim) + 4; }
   TH_DEVICE constexpr u32 merge_offset() const { return static_cast<u32>(stages) * slot_bytes(); }
   TH_DEVICE constexpr u32 merge_bytes() const {

@@ -7,7 +7,7 @@
 ///
 /// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each math warp;
 /// keys_full[s], values_full[s] an arrival of each loading warp + the bytes of a whole block, whichever blocks of the
-/// cluster copied them (of codes: stream_codes.hpp);
+/// cluster copied them (with FP8: stream_codes.hpp);
 /// keys_empty[s], values_empty[s] one arrival of each math warpgroup of the whole cluster, since every loader writes
 /// into every block.
 #include "pipeline/attention/stream_codes.hpp"

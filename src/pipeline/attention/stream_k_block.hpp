@@ -106,7 +106,7 @@ struct StreamKSlot {
   TH_DEVICE void copy_values(u32 offset_bytes, const TensorMap& map, At<rank> at) const {
     tma::load(values.offset_bytes(offset_bytes), map, values_full, at);
   }
-  /// Of copies by threads: this thread has asked for all of its own.
+  /// With copies by threads: this thread has asked for all of its own.
   TH_DEVICE void keys_asked_for() const { async_copy::arrive_when_done(keys_full); }
   TH_DEVICE void values_asked_for() const { async_copy::arrive_when_done(values_full); }
 

@@ -12,7 +12,7 @@
 
 namespace thresher::strategies::attention {
 
-/// What a kernel takes beside the plain case; the rest is refused.
+/// The problems that a kernel takes beside the plain case; others are refused.
 struct Abilities {
   bool pages = false;
   bool sinks = false;

@@ -29,7 +29,7 @@ Operand operand(const AttentionProblem& problem, const Tensor& tensor) {
   return {device_address(tensor.data), tensor.strides[0], tensor.strides[1], tensor.strides[2]};
 }
 
-/// In pages a page is what a sequence is elsewhere.
+/// A page takes the place of a sequence in a paged KV cache.
 Operand key_operand(const AttentionProblem& problem, const Tensor& tensor) {
   return problem.page_size > 0
              ? Operand{device_address(tensor.data), tensor.strides[0], tensor.strides[2], tensor.strides[1]}
@@ -47,8 +47,8 @@ machine::ElementType element_type(Format format) {
                                   : machine::ElementType::uint8;
 }
 
-/// Of a tensor whose rows are `columns` long: columns of a panel (128 bytes, or a row that has fewer), rows, panels,
-/// and two dimensions more.
+/// The map of a tensor whose rows are `columns` long: columns of a panel (128 bytes, or a row that has fewer), rows,
+/// panels, and two dimensions more.
 class PanelMap {
  public:
   PanelMap(const Tensor& tensor, std::int64_t columns)
@@ -67,7 +67,7 @@ class PanelMap {
   };
   [[nodiscard]] machine::TensorMapDescription description(const Dimension& rows, int box_panels, const Dimension& heads,
                                                           const Dimension& outer) const {
-    const auto stride = [&](const Dimension& of) {  // of a single element no stride is looked at
+    const auto stride = [&](const Dimension& of) {  // the stride of a single element is not read
       return static_cast<std::uint64_t>(of.extent > 1 ? of.stride * element_ : 16);
     };
     const auto extent = [](const Dimension& of) { return static_cast<std::uint64_t>(of.extent); };
@@ -162,7 +162,7 @@ machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panel
   machine::TensorMapDescription description = map.description(
       {tensor.shape[1], tensor.strides[1], rows}, panels == all_panels ? static_cast<int>(map.panels()) : panels,
       {tensor.shape[2], tensor.strides[2], heads}, {tensor.shape[0], tensor.strides[0], 1});
-  description.promotion = machine::Promotion::b128;  // what lies next to a row may be another head's, or another page
+  description.promotion = machine::Promotion::b128;  // the bytes beside a row may be another head's or page's
   return description;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What the launches of all of attention's kernels share: the parameter, tensor maps, grid and workspace.
+/// The parts that the launches of all of attention's kernels share: the parameter, tensor maps, grid and workspace.
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -22,7 +22,7 @@ inline constexpr std::int64_t max_rows = std::int64_t{1} << 28;
 /// Rows, columns and blocks as a kernel copies and takes them.
 struct Geometry {
   std::int64_t tile_rows = 0;                      ///< queries of one piece of work
-  int query_box_rows = 0;                          ///< what one copy brings; 0: the kernel uses no tensor maps
+  int query_box_rows = 0;                          ///< of one copy; 0: the kernel uses no tensor maps
   int query_box_panels = 0;                        ///< of the same copy
   pipeline::attention::CopiedShare key_share{};    ///< what one copy brings
   pipeline::attention::CopiedShare value_share{};  ///< what one copy brings
@@ -41,7 +41,7 @@ struct Geometry {
 /// log2 of a power of two.
 [[nodiscard]] std::uint32_t box_shift(int rows);
 
-/// Keys or values in pages: columns of a panel, rows of a page, panels, heads, pages.
+/// The map of keys or values in pages: columns of a panel, rows of a page, panels, heads, pages.
 inline constexpr int all_panels = 0;
 [[nodiscard]] machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels, int heads = 1);
 
@@ -51,7 +51,7 @@ struct QueryRange {
   int max = std::numeric_limits<int>::max();
 };
 
-/// What the problem alone determines.
+/// The members that the problem alone determines.
 [[nodiscard]] Params params_of(const AttentionProblem& problem, const Geometry& geometry, const QueryRange& queries);
 /// Adds the tensors of one call, all but their maps.
 void add_tensors(Params& params, const AttentionProblem& problem, const CallTensors& call);
@@ -74,15 +74,15 @@ struct AttentionKernel {
 void add_launch(PlannedCall& call, std::string_view strategy, const AttentionProblem& problem, AttentionKernel kernel,
                 bool dependent, const DeviceSpec& device, const QueryRange& queries = {});
 
-/// Keys and values are codes of FP8.
+/// Keys and values are FP8.
 [[nodiscard]] bool has_fp8_keys(const AttentionProblem& problem);
-/// Queries too.
+/// Queries are FP8 too.
 [[nodiscard]] bool has_fp8_queries(const AttentionProblem& problem);
 /// The problem's logits are formed before their largest is looked for.
 [[nodiscard]] bool has_general_logits(const AttentionProblem& problem);
 [[nodiscard]] Logits logits_of(const AttentionProblem& problem);
 
-/// Of the output, of queries, and of keys and values.
+/// The formats of the output, of queries, and of keys and values.
 struct KernelFormats {
   Format output;
   Format queries = output;
@@ -93,5 +93,10 @@ struct KernelFormats {
 /// "thresher::machine::Half" and "thresher::strategies::attention::Logits::direct", as the kernels' template arguments.
 [[nodiscard]] std::string element_argument(Format format);
 [[nodiscard]] std::string logits_argument(Logits logits);
+
+/// The name expressions of the kernels without a configuration.
+[[nodiscard]] std::string simple_expression(const KernelFormats& formats, std::int64_t head_dim,
+                                            std::int64_t value_dim);
+[[nodiscard]] std::string rows_expression(Format format, Staging staging);
 
 }  // namespace thresher::strategies::attention

@@ -1,6 +1,6 @@
 #pragma once
-/// What every attention kernel receives: plain data that the host fills in (launch.cpp), so this includes
-/// nothing of the device's.
+/// The parameter of every attention kernel: plain data that the host fills in (launch.cpp), so this includes nothing of
+/// the device's.
 #include "machine/tensor_map.hpp"
 #include "machine/types.hpp"
 
@@ -34,7 +34,7 @@ struct Divisor {
 /// Keys and values that are [pages, page, heads, columns]: an operand's batch stride is a page's. Maps have rank 5: the
 /// columns of a panel, rows of a page, panels, heads, pages.
 struct Paging {
-  u64 block_table;  ///< int32 [batch, pages of `keys`]; 0: keys are not in pages
+  u64 block_table;  ///< int32 [batch, pages of `keys`]; 0: no paged KV cache
   i64 table_batch_stride;
   i64 table_page_stride;
   u64 used_keys;  ///< int32 [batch]
@@ -42,14 +42,14 @@ struct Paging {
   u64 status;  ///< flags of each loading warp of each block (strategies/status_words.hpp)
   i32 pages;
   Divisor page;   ///< rows of one
-  u32 box_shift;  ///< a box of the copy engine has 2^box_shift rows, which divide a page and a block of keys
+  u32 box_shift;  ///< a TMA box has 2^box_shift rows, which divide a page and a block of keys
 };
 
 /// A flag of Paging::status, as AttentionStatus has them.
 enum PagingFlag : u32 {
-  lengths_clamped = 1,  ///< of seqused_k, one was negative or more than problem.keys
-  pages_clamped = 2,    ///< of block_table, one was not there
-  offsets_clamped = 4,  ///< of cu_seqlens_q, one was less than the one before it, negative or more than the queries
+  lengths_clamped = 1,  ///< one of seqused_k was negative or more than problem.keys
+  pages_clamped = 2,    ///< one of block_table was not there
+  offsets_clamped = 4,  ///< one of cu_seqlens_q was less than the one before it, negative or more than the queries
 };
 
 /// In which order the tiles of a persistent kernel are taken (work.hpp).
@@ -83,7 +83,7 @@ struct Params {
   i32 query_tiles;    ///< of a sequence, or of all sequences with variable length
   i32 missing_rows;   ///< rows that the first tile of a sequence lacks, so that the last one ends with it
   Order order;
-  /// With variable length: sequences of other numbers of queries are another launch's.
+  /// With variable length: sequences with fewer or more queries are another launch's.
   i32 min_queries;
   i32 max_queries;
   Paging paging;

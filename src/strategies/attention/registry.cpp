@@ -1,13 +1,5 @@
 #include "strategies/attention/registry.hpp"
 
-#include "strategies/attention/blockwise/strategy.hpp"
-#include "strategies/attention/mixed/strategy.hpp"
-#include "strategies/attention/pipelined/strategy.hpp"
-#include "strategies/attention/rows/strategy.hpp"
-#include "strategies/attention/simple/strategy.hpp"
-#include "strategies/attention/split/strategy.hpp"
-#include "strategies/attention/stream_k/strategy.hpp"
-
 namespace thresher::strategies::attention {
 
 Registry<AttentionProblem>& registry() {

@@ -10,9 +10,9 @@ namespace {
 constexpr double element_bytes = 2;  ///< of outputs, and of what is multiplied in 16 bits
 /// Partial results that a block of a cluster sends to another, as measured.
 constexpr double exchange_bytes_per_clock = 32;
-/// Of each element that comes as a code, counted in the machine code of the dearer conversion, which bfloat16 takes.
+/// For each FP8 element, counted in the machine code of the dearer conversion, to bfloat16.
 constexpr double widening_instructions = 3;
-/// Of each value that is turned round as a code, counted in the machine code.
+/// For each FP8 value that is transposed, counted in the machine code.
 constexpr double turning_instructions = 1;
 constexpr double lanes = 128;  ///< of a multiprocessor's four schedulers
 
@@ -33,7 +33,7 @@ std::int64_t steps_of_tile(const AttentionProblem& problem, const TileWork& tile
   return end <= begin ? 0 : ceil_div(end, tile.key_step) - begin / tile.key_step;
 }
 
-/// What the blocks of one head take, before its keys are split.
+/// The work of the blocks of one head, before its keys are split.
 struct Items {
   std::int64_t count = 0;
   std::int64_t longest = 0;  ///< steps
@@ -53,7 +53,7 @@ Items items_of(const AttentionProblem& problem, const TileWork& tile, bool pairs
   return items;
 }
 
-/// Of a key and its value.
+/// The columns of a key and its value.
 double columns_of(const AttentionProblem& problem) {
   return static_cast<double>(problem.head_dim + effective_value_dim(problem));
 }
@@ -61,8 +61,8 @@ double columns_of(const AttentionProblem& problem) {
 double key_element_bytes(const AttentionProblem& problem) { return bits(effective_kv_format(problem)) / 8.0; }
 double query_element_bytes(const AttentionProblem& problem) { return bits(effective_q_format(problem)) / 8.0; }
 
-/// Codes that are multiplied: values are written and read once more, as they are turned round, and their product is
-/// added to the sums by threads.
+/// FP8 products: values are written and read once more, as they are transposed, and threads add their product to the
+/// output.
 StepWork step_of_codes(const AttentionProblem& problem, const TileWork& tile) {
   const double rows = tile.query_rows;
   const double step = tile.key_step;

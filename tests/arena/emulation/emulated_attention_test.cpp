@@ -13,7 +13,6 @@
 #include "strategies/attention/pipelined/strategy.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/attention/rows/device/kernel.hpp"
-#include "strategies/attention/rows/strategy.hpp"
 #include "strategies/attention/split/device/kernel.hpp"
 #include "strategies/attention/split/strategy.hpp"
 #include "strategies/attention/tensors.hpp"

@@ -10,7 +10,6 @@
 #include "runtime/nvrtc.hpp"
 #include "strategies/attention/one_kernel.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/attention/simple/strategy.hpp"
 #include "strategies/attention/tensors.hpp"
 
 namespace thresher {

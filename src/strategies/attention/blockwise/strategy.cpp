@@ -1,6 +1,5 @@
-#include "strategies/attention/blockwise/strategy.hpp"
-
 #include "cpu/attention.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/attention/tensors.hpp"
 #include "strategies/kernel_strategy.hpp"
 

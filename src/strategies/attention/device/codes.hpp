@@ -1,5 +1,5 @@
 #pragma once
-/// FP8 codes to elements of 16 bits, which hold all that they can be.
+/// FP8 codes to elements of 16 bits, which hold every FP8 value.
 #include "strategies/attention/device/work.hpp"
 
 namespace thresher::strategies::attention {
@@ -45,9 +45,8 @@ TH_DEVICE Vector<u32, 4> widened(u32 first, u32 second) {
            from_halves<Element>(lower_halves(second)), from_halves<Element>(upper_halves(second))}};
 }
 
-/// A tile of codes [rows, columns] as the copy engine brings it in boxes of panels of 64 or 128 bytes, and the same
-/// tile as products take it. A warp widens 8 rows of 64 columns by one read of 16 codes a lane and two writes of 16
-/// bytes.
+/// A tile of codes [rows, columns] as TMA brings it in boxes of panels of 64 or 128 bytes, and the same tile as
+/// products take it. A warp widens 8 rows of 64 columns by one read of 16 codes a lane and two writes of 16 bytes.
 ///
 /// Eight lanes whose accesses are one go at the banks have four pieces of row r and four of row r ^ 5: bit 2 of the
 /// rows sends their reads to different halves of the banks where panels are of 128 bytes, bit 0 their writes, and their
@@ -58,7 +57,7 @@ struct WidenedTile {
   static constexpr u32 groups = static_cast<u32>(rows) / group_rows;
   static constexpr u32 panel_bytes = columns < 128 ? 64 : 128;  ///< of codes
   static constexpr int panels = columns / 64;                   ///< of elements
-  static constexpr int panels_at_once = panels < 2 ? 1 : 2;     ///< lie in one panel of codes
+  static constexpr int panels_at_once = panels < 2 ? 1 : 2;     ///< of elements that are one panel of codes
   Shared<u8> codes;
   Shared<u8> elements;
 

@@ -1,5 +1,5 @@
 #pragma once
-/// From dot products to exponents of two, and the sums that a row keeps.
+/// From dot products to exponents of two, and to a row's factor and LSE.
 ///
 /// Everything is in base 2: weight = 2^(logit·log2(e) − running_max). The running maximum is kept finite: any finite
 /// one gives the definition's quotient, so that −Inf (no key yet, or only −Inf) needs no special case.
@@ -33,12 +33,12 @@ TH_DEVICE float exponent(const Params& params, float dot) {
                                     : params.scale_log2 * accurate_tanh(dot * params.inner_scale);
 }
 
-/// Natural logarithm of the sum of exponentials, from a row's sums.
+/// Natural logarithm of the sum of exponentials.
 TH_DEVICE float lse_of(float running_max, float sum) {
   return (running_max + math::log2_approx(sum)) * natural_log_of_2;
 }
 
-/// What a row's sums come to: what they are multiplied by to give its output, and its LSE.
+/// The factor that makes a row's accumulators its output, and the row's LSE.
 struct RowEnd {
   float factor;
   float lse;

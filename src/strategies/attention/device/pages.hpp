@@ -1,5 +1,5 @@
 #pragma once
-/// Keys in pages: where one lies, whatever lengths and table say.
+/// The place of a key in a paged KV cache, whatever lengths and block table hold.
 #include "machine/machine.hpp"
 #include "strategies/attention/params.hpp"
 
@@ -9,7 +9,7 @@ TH_DEVICE i32 least(i32 a, i32 b) { return a < b ? a : b; }
 TH_DEVICE i32 most(i32 a, i32 b) { return a > b ? a : b; }
 TH_DEVICE i32 clamp(i32 value, i32 low, i32 high) { return least(most(value, low), high); }
 
-/// Of this lane's value and those of all lanes before it.
+/// Combines this lane's value with those of all lanes before it.
 template <typename Combine>
 TH_DEVICE i32 running(i32 value, const Combine& combine) {
   const u32 lane = warp::lane();

@@ -5,7 +5,7 @@
 
 namespace thresher::strategies::attention {
 
-/// As an element lies in memory.
+/// An element's type in memory.
 template <typename Element>
 using Bits = decltype(Element::bits);
 
@@ -18,20 +18,20 @@ TH_DEVICE float widen(Bits<Element> bits) {
   }
 }
 
-/// What keys or values of such elements are still to be multiplied by.
+/// The factor of keys or values of such elements.
 template <typename KeyElement>
 TH_DEVICE float factor_of(const Descale& descale, i32 batch, i32 kv_head) {
   return is_same<KeyElement, E4M3> ? descale_of(descale, batch, kv_head) : 1.0F;
 }
 
-/// What dot products of such queries and keys are still to be multiplied by.
+/// The factor of dot products of such queries and keys.
 template <typename QueryElement, typename KeyElement>
 TH_DEVICE float dot_descale(const Params& params, i32 batch, i32 kv_head) {
   return factor_of<QueryElement>(params.query_descale, batch, kv_head) *
          factor_of<KeyElement>(params.key_descale, batch, kv_head);
 }
 
-/// `count` elements that lie together, by accesses of as many as their number allows.
+/// `count` contiguous elements, by accesses as wide as their number allows.
 template <typename Element, int count>
 TH_DEVICE void load_elements(float (&to)[count], Global<Bits<Element>> from) {
   constexpr int together = count & -count;
@@ -45,7 +45,7 @@ TH_DEVICE void load_elements(float (&to)[count], Global<Bits<Element>> from) {
   }
 }
 
-/// `count` values times `factor` to elements that lie together.
+/// `count` values times `factor` to contiguous elements.
 template <typename Element, int count>
 TH_DEVICE void store_elements(Global<u16> to, const float (&values)[count], float factor) {
   constexpr int together = count & -count;

@@ -114,8 +114,8 @@ struct WeightRange {
 };
 /// Weights up to 2^8 lose nothing in 16 bits.
 inline constexpr WeightRange weights_in_16_bits{0.0F, 8.0F};
-/// Codes reach from 2^-9 to 448, with all their bits from 2^-6 on. A row's largest weight is always 2^8, which a code
-/// holds exactly: where one key outweighs the others its weight has no error, and theirs have as little as can be.
+/// FP8 reaches from 2^-9 to 448, with all its bits from 2^-6 on. A row's largest weight is always 2^8, which is exact:
+/// where one key outweighs the others its weight has no error, and theirs have as little as can be.
 inline constexpr WeightRange weights_as_codes{8.0F, 8.0F};
 
 /// One more block of keys: scores become weights, and the rows' maximum, sum and factor follow.
@@ -135,14 +135,14 @@ TH_DEVICE void update_softmax(RowPair& rows, Accumulators<columns>& scores, floa
 }
 
 /// Weights [64, columns] as the A operand of the product with the values: k-step s covers keys 16s … 16s+15, or of
-/// codes 32s … 32s+31, those of 16 keys in the order that TurnedTile has.
+/// FP8 keys 32s … 32s+31, each 16 keys in the order of TransposedTile.
 template <typename Element, int columns>
 struct Weights {
   static constexpr int keys_of_step = is_same<Element, E4M3> ? 32 : 16;
   wgmma::Fragment step[columns / keys_of_step];
 };
 
-/// Four weights as codes, the first in the lowest byte.
+/// Four weights in FP8, the first in the lowest byte.
 TH_DEVICE u32 pack_codes(float first, float second, float third, float fourth) {
   return convert::floats_to_e4m3x2(first, second) | static_cast<u32>(convert::floats_to_e4m3x2(third, fourth)) << 16;
 }

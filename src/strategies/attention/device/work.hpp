@@ -1,5 +1,5 @@
 #pragma once
-/// Where a piece of work lies: sequences, query tiles, and the keys that a query sees.
+/// The place of a piece of work: sequences, query tiles, and the keys that a query sees.
 #include "strategies/attention/device/pages.hpp"
 
 namespace thresher::strategies::attention {
@@ -21,12 +21,12 @@ TH_DEVICE i32 key_offset(const Params& params, i32 index) { return Global<i32>{p
 
 TH_DEVICE i32 kv_head_of(const Params& params, i32 head) { return params.group == 1 ? head : head / params.group; }
 
-/// Of a sequence with so many queries, those that are this launch's: all or none.
+/// The queries of a sequence that are this launch's: all or none.
 TH_DEVICE i32 own_queries(const Params& params, i32 queries) {
   return queries >= params.min_queries && queries <= params.max_queries ? queries : 0;
 }
 
-/// What a lane finds wrong with the lengths of sequences in pages: lane l looks at sequences l, l + 32, …
+/// Flags for what is wrong with the lengths of sequences in pages: lane l reads those of sequences l, l + 32, …
 TH_DEVICE u32 wrong_lengths(const Params& params) {
   u32 flags = 0;
   TH_NO_UNROLL
@@ -142,7 +142,7 @@ TH_DEVICE TileOwner owner_of_tile(const Params& params, i32 tile, i32 rows) {
   return {params.batch, 0, 0, tiles_before};
 }
 
-/// Of one head.
+/// The tiles of one head.
 TH_DEVICE i32 tiles_in_pages(const Params& params, i32 rows) {
   constexpr i32 beyond = 0x7FFFFFFF;
   return owner_of_tile(params, beyond, rows).first_tile;
@@ -239,7 +239,7 @@ TH_DEVICE Work work_at(const Params& params, i32 index, i32 rows) {
 
 TH_DEVICE bool wants_lse(const Params& params) { return params.lse != 0; }
 
-/// What the codes of a sequence's keys or values are still to be multiplied by.
+/// The factor of a sequence's FP8 keys or values.
 TH_DEVICE float descale_of(const Descale& descale, i32 batch, i32 kv_head) {
   return descale.data == 0
              ? 1.0F

@@ -5,7 +5,6 @@
 #include "strategies/attention/pipelined/device/kernel.hpp"
 #include "strategies/attention/pipelined/strategy.hpp"
 #include "strategies/attention/simple/device/kernel.hpp"
-#include "strategies/attention/simple/strategy.hpp"
 #include "strategies/attention/split/device/kernel.hpp"
 #include "strategies/attention/split/strategy.hpp"
 
@@ -20,7 +19,7 @@ constexpr StreamConfig with_shared_keys(StreamConfig config) {
   return config;
 }
 
-/// What the strategies choose for direct logits: few queries and many, clusters of every size; and the samples.
+/// The strategies' choices for direct logits: few queries and many, clusters of every size; and the samples.
 constexpr std::array streams{stream_choice(64, 64, true, true),
                              stream_choice(64, 64, false, true),
                              stream_choice(128, 128, true, true),

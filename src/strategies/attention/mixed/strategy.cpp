@@ -1,11 +1,10 @@
-#include "strategies/attention/mixed/strategy.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "strategies/attention/one_kernel.hpp"
 #include "strategies/attention/pipelined/strategy.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/attention/stream_k/strategy.hpp"
 #include "strategies/attention/tile_work.hpp"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "strategies/attention/one_kernel.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/attention/tile_work.hpp"
 #include "strategies/launch_registers.hpp"
 
@@ -112,7 +113,7 @@ struct Pipelined : OneKernel<Pipelined, StreamConfig> {
             .persistent = true};
   }
   /// One block of keys by one warpgroup: queries times keys along the head, weights times values along the keys; one
-  /// instruction covers 16 of either, or 32 codes, and all columns. Queries, keys and values come by copies.
+  /// instruction covers 16 of either, or 32 in FP8, and all columns. Queries, keys and values come by TMA.
   static AttentionKernel kernel(const AttentionProblem& problem, const Config& config) {
     return {.geometry = geometry(config),
             .header = "pipelined/device/kernel.hpp",
@@ -149,7 +150,6 @@ struct Pipelined : OneKernel<Pipelined, StreamConfig> {
     if (problem.page_size == 0) {
       return ragged_like(problem, tile_rows, keys);
     }
-    // What the table says is the device's to know.
     return {
         paged_like(problem, {.batch = 3, .max_kv_heads = 1, .max_group = 2, .queries = tile_rows + 70, .keys = keys})};
   }

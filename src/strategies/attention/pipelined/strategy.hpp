@@ -4,19 +4,15 @@
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/launch.hpp"
-#include "strategies/strategy.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::strategies::attention {
-
-/// For long sequences: loader and math warpgroups, and rings of keys and values.
-const Strategy<AttentionProblem>& pipelined_strategy();
 
 /// Adds its launch to a call that leaves sequences of other numbers of queries to other launches.
 void add_pipelined(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
                    const QueryRange& queries);
 
-/// As many keys as leave room for the rings in shared memory, and for scores and weights beside the sums in registers.
+/// As many keys as leave room for the rings in shared memory, and for scores and weights beside the accumulators.
 constexpr int stream_keys(int head_dim, int value_dim) {
   return head_dim > 192 && value_dim > 192                        ? 64  // 80 have room and are slower
          : value_dim > 192 || (head_dim > 192 && value_dim > 128) ? 80
@@ -25,8 +21,8 @@ constexpr int stream_keys(int head_dim, int value_dim) {
                                                                   : 128;
 }
 
-/// What is chosen, as measured (docs/kernels/attention.md). `few_queries`: no more than one warpgroup's rows;
-/// `direct`: logits that nothing but the scale changes.
+/// The choice, as measured (docs/kernels/attention.md). `few_queries`: no more than one warpgroup's rows; `direct`:
+/// logits that nothing but the scale changes.
 constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int value_dim, bool few_queries, bool direct) {
   const bool narrow = head_dim == 64 && value_dim == 64;
   const int math_warpgroups = few_queries ? 1 : narrow && direct ? 3 : 2;
@@ -42,8 +38,8 @@ constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int valu
           .base_descriptors = !narrow};
 }
 
-/// With keys and values that come as codes: where they are widened as many tiles of them as there is room for beside
-/// the rest, at most two of keys and two of values, at least one of each; else one of values for each stage.
+/// With keys and values in FP8. Where they are widened there are as many tiles of codes as there is room for: at most
+/// two of keys and two of values, at least one of each. Else there is one of values for each stage.
 constexpr pipeline::attention::StreamConfig with_code_tiles(pipeline::attention::StreamConfig config) {
   constexpr std::uint32_t max_shared_bytes = 227 * 1024;
   config.code_tiles = config.multiplies_codes ? config.stages : 4;
@@ -53,19 +49,19 @@ constexpr pipeline::attention::StreamConfig with_code_tiles(pipeline::attention:
   return config;
 }
 
-/// What comes as codes of FP8.
+/// The operands that come in FP8.
 enum class Codes { none, keys, queries_and_keys };
 
-/// Keys of a block where codes are multiplied: as many as leave registers for a block's product beside the sums. Warps
-/// that find pages leave fewer.
+/// Keys of a block where FP8 is multiplied: as many as leave registers for a block's product beside the accumulators.
+/// Warps that look up pages leave fewer.
 constexpr int multiplied_keys(int head_dim, int value_dim, bool direct, bool paged) {
   const bool wide = head_dim > 128 || value_dim > 128;
   const bool narrow = head_dim == 64 && value_dim == 64;
   return narrow ? 160 : wide ? (paged ? 96 : 128) : !direct ? 96 : paged ? 128 : 160;
 }
 
-/// The same where keys and values are codes, and in pages. Codes of wide heads leave room for fewer keys, warps that
-/// widen leave fewer registers.
+/// The same with FP8 and a paged KV cache. FP8 with wide heads leaves room for fewer keys, warps that widen leave fewer
+/// registers.
 constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int value_dim, bool few_queries, bool direct,
                                                           Codes codes, bool paged) {
   const bool wide = head_dim > 128 || value_dim > 128;

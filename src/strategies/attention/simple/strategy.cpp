@@ -1,8 +1,7 @@
-#include "strategies/attention/simple/strategy.hpp"
-
 #include <fmt/format.h>
 
 #include "strategies/attention/one_kernel.hpp"
+#include "strategies/attention/registry.hpp"
 
 namespace thresher::strategies::attention {
 namespace {

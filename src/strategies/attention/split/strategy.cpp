@@ -5,6 +5,7 @@
 #include "core/integers.hpp"
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/one_kernel.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/attention/tile_work.hpp"
 
 namespace thresher::strategies::attention {

@@ -3,15 +3,11 @@
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/params.hpp"
-#include "strategies/strategy.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::strategies::attention {
 
-/// For problems too small to fill the machine: the blocks of a cluster share the keys of a tile of queries.
-const Strategy<AttentionProblem>& split_strategy();
-
-/// What is chosen for direct logits (docs/kernels/attention.md). `whole`: no row or key is missing or masked.
+/// The choice for direct logits (docs/kernels/attention.md). `whole`: no row or key is missing or masked.
 constexpr pipeline::attention::SplitConfig split_choice(int head_dim, int cluster, bool whole) {
   // Eight blocks that exchange 128 columns leave no registers for finer steps.
   const bool crowded = cluster == 8 && head_dim == 128;

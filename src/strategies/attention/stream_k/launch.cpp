@@ -1,4 +1,4 @@
-#include "strategies/attention/stream_k/launch.hpp"
+#include "strategies/attention/stream_k/strategy.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -80,19 +80,16 @@ Expectations expectations(const StreamKConfig& config) {
 
 using BindParams = std::function<void(const CallTensors&, LaunchArguments&)>;
 
-KernelLaunch multiplying_launch(const AttentionProblem& problem, const StreamKConfig& config,
-                                const StreamKKernels& kernels, int grid, const BindParams& bind) {
+KernelLaunch multiplying_launch(const AttentionProblem& problem, const StreamKConfig& config, bool dependent, int grid,
+                                const BindParams& bind) {
   KernelLaunch launch;
   launch.title = "attend to chunks";
-  launch.program = device_program("stream_k", "stream_k/device/kernel.hpp", {kernels.multiply});
-  if (!config.is_clustered()) {
-    launch.program.kernels.push_back(kernels.merge);
-  }
-  launch.expression = kernels.multiply;
+  launch.expression = stream_k_expression(config, formats_of(problem), logits_of(problem));
+  launch.program = device_program("stream_k", "stream_k/device/kernel.hpp", {launch.expression});
   launch.block.x = static_cast<std::uint32_t>(config.threads());
   launch.cluster.x = static_cast<std::uint32_t>(config.cluster);
   launch.shared_bytes = config.shared_bytes(narrow(problem.batch));
-  launch.dependent = kernels.dependent_launch;
+  launch.dependent = dependent;
   launch.expected = expectations(config);
   launch.persistent = !config.is_clustered();
   launch.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
@@ -110,11 +107,11 @@ KernelLaunch multiplying_launch(const AttentionProblem& problem, const StreamKCo
   return launch;
 }
 
-KernelLaunch merging_launch(const StreamKConfig& config, const StreamKKernels& kernels, int grid,
+KernelLaunch merging_launch(const AttentionProblem& problem, const StreamKConfig& config, int grid,
                             const BindParams& bind) {
   KernelLaunch launch;
   launch.title = "merge parts";
-  launch.expression = kernels.merge;
+  launch.expression = merge_parts_expression(config, formats_of(problem), logits_of(problem));
   launch.block.x = merging_threads;
   launch.dependent = true;
   launch.persistent = true;
@@ -144,8 +141,8 @@ double max_units(const AttentionProblem& problem, const StreamKConfig& config) {
   return static_cast<double>(max_tiles(problem, config)) * static_cast<double>(max_chunks(problem, config));
 }
 
-void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
-                  const StreamKKernels& kernels, int blocks, const QueryRange& queries) {
+void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config, bool dependent,
+                  int blocks, const QueryRange& queries) {
   const int grid = config.is_clustered() ? static_cast<int>(max_tiles(problem, config) * config.cluster)
                                          : static_cast<int>(std::min<double>(blocks, max_units(problem, config)));
   const Pieces pieces = add_pieces(call, config, grid);
@@ -163,14 +160,15 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
     }
     out.set(params);
   };
-  KernelLaunch multiply = multiplying_launch(problem, config, kernels, grid, bind);
+  KernelLaunch multiply = multiplying_launch(problem, config, dependent, grid, bind);
   multiply.accesses = tensor_accesses();
   multiply.accesses.push_back({Access::Memory::workspace, pieces.status, Access::Use::writes});
   if (!pieces.split) {
     call.steps.emplace_back(std::move(multiply));
     return;
   }
-  KernelLaunch merge = merging_launch(config, kernels, grid, bind);
+  KernelLaunch merge = merging_launch(problem, config, grid, bind);
+  multiply.program.kernels.push_back(merge.expression);
   merge.program = multiply.program;
   merge.accesses = tensor_accesses();
   for (const std::size_t piece :

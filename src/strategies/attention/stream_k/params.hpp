@@ -1,11 +1,11 @@
 #pragma once
-/// What the kernels of `stream_k` receive: plain data that the host fills in.
+/// The parameter of `stream_k`'s kernels: plain data that the host fills in.
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/params.hpp"
 
 namespace thresher::strategies::attention {
 
-/// What the first launch tells the second of an item that other blocks went on with, by the block that began it.
+/// An item that other blocks went on with. The block that began it writes it for the second launch.
 struct SplitItem {
   i32 parts;  ///< 0: none
   i32 batch;
@@ -19,7 +19,7 @@ struct SplitItem {
 
 struct StreamKParams {
   Params call;
-  // What the first of two launches leaves to the second; not read with clusters.
+  // The first of two launches writes them for the second; not read with clusters.
   u64 block_count;  ///< of the first launch
   u64 split_items;  ///< SplitItem of each block
   u64 parts;        ///< float32 [2·blocks, tile_rows, value_dim], not divided by their sums

@@ -6,7 +6,7 @@
 
 #include "core/integers.hpp"
 #include "strategies/attention/one_kernel.hpp"
-#include "strategies/attention/stream_k/launch.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/attention/tile_work.hpp"
 
 namespace thresher::strategies::attention {
@@ -78,7 +78,7 @@ double moved_bytes(const AttentionProblem& problem, const StreamKConfig& config)
 }
 
 TiledKernel work_of_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
-  // Of the memory's rate few blocks are assumed to reach no more than so many times what is theirs among all.
+  // Few blocks are assumed to reach at most so many times their share of the memory's rate.
   constexpr double max_shares = 1.75;
   // Partial results that a block sends to others, as `split` was measured to.
   constexpr double exchange_bytes_per_clock = 32;
@@ -221,7 +221,7 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
 
   static PlannedCall plan(const AttentionProblem& problem, const Config& config, const DeviceSpec& device) {
     PlannedCall call;
-    add_launches(call, problem, config, device, {});
+    add_stream_k(call, problem, config, config.dependent_launch, device.multiprocessors, {});
     call.why = config.is_clustered() ? fmt::format("{} blocks share the keys of each of {} tiles, {} at a time",
                                                    config.cluster, max_tiles(problem, config), config.keys())
                                      : fmt::format("{} blocks share the keys of {} sequences, {} at a time",
@@ -278,15 +278,6 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
     return all;
   }
 
-  static void add_launches(PlannedCall& call, const AttentionProblem& problem, const Config& config,
-                           const DeviceSpec& device, const QueryRange& queries) {
-    const Logits logits = logits_of(problem);
-    add_stream_k(call, problem, config,
-                 {stream_k_expression(config, formats_of(problem), logits),
-                  merge_parts_expression(config, formats_of(problem), logits), config.dependent_launch},
-                 device.multiprocessors, queries);
-  }
-
  private:
   static AttentionProblem with_keys(AttentionProblem problem, bool is_fp8) {
     problem.kv_format = is_fp8 ? std::optional(Format::fp8_e4m3) : problem.kv_format;
@@ -298,7 +289,8 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
 
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
                   const QueryRange& queries) {
-  StreamK::add_launches(call, problem, KernelStrategy<StreamK>::config(problem, knobs, device), device, queries);
+  const Config config = KernelStrategy<StreamK>::config(problem, knobs, device);
+  add_stream_k(call, problem, config, config.dependent_launch, device.multiprocessors, queries);
 }
 
 std::string stream_k_expression(const StreamKConfig& config, const KernelFormats& formats, Logits logits) {

@@ -4,21 +4,15 @@
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/launch.hpp"
-#include "strategies/strategy.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::strategies::attention {
-
-/// For keys in pages: every block passes over as many chunks of keys as any other, whatever the lengths are; of one
-/// sequence the blocks of each tile's cluster do.
-const Strategy<AttentionProblem>& stream_k_strategy();
 
 /// Adds its launches to a call that leaves sequences of other numbers of queries to other launches.
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
                   const QueryRange& queries);
 
-/// What is chosen for so many query rows of a group's heads, a sequence, and so many sequences. `stages` is what the
-/// memory of a block leaves.
+/// The choice for so many query rows of a sequence, of all heads of a group. `with_stages` sets the stages.
 [[nodiscard]] constexpr pipeline::attention::StreamKConfig stream_k_choice(int head_dim, int value_dim, int key_bytes,
                                                                            std::int64_t rows, bool boxes) {
   const int widest = head_dim > value_dim ? head_dim : value_dim;
@@ -49,6 +43,20 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knob
   }
   return config;
 }
+
+/// Tiles of query rows, no fewer than a call can have; one sequence has no more.
+[[nodiscard]] std::int64_t max_tiles(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
+
+/// Chunks of keys of a tile, no fewer than it can have.
+[[nodiscard]] std::int64_t max_chunks(const AttentionProblem& problem,
+                                      const pipeline::attention::StreamKConfig& config);
+
+/// Chunks of keys of all tiles, no fewer than a call can have.
+[[nodiscard]] double max_units(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
+
+/// Adds workspace and launches: two, or one with clusters. `blocks` are those that a GPU holds at once.
+void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config,
+                  bool dependent, int blocks, const QueryRange& queries);
 
 /// The names of the kernel and of the one that merges parts, which clusters do without.
 [[nodiscard]] std::string stream_k_expression(const pipeline::attention::StreamKConfig& config,

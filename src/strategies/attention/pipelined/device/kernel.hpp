@@ -3,7 +3,7 @@
 /// shared by all warpgroups of a cluster.
 #include "pipeline/attention/stream.hpp"
 #include "strategies/attention/device/output.hpp"
-#include "strategies/attention/device/turned_tile.hpp"
+#include "strategies/attention/device/transposed_tile.hpp"
 
 namespace thresher::strategies::attention {
 
@@ -19,7 +19,8 @@ struct StreamedAttention {
   using KeyElement = Conditional<config.has_codes(), E4M3, Element>;
   template <StreamConfig config>
   using QueryElement = Conditional<config.multiplies_codes, E4M3, Element>;
-  /// Weights and values are multiplied as such: halves hold all codes, and of weights more than bfloat16.
+  /// The type in which weights and values are multiplied: FP8 fits in halves, which have more bits for weights than
+  /// bfloat16.
   template <StreamConfig config>
   using Weighed = Conditional<config.multiplies_codes, E4M3, Conditional<config.widens(), Half, Element>>;
   const Params& params;
@@ -37,10 +38,10 @@ struct StreamedAttention {
     Accumulators<config.keys> scores;
     Weights<Weighed<config>, config.keys> weights;
     Accumulators<config.value_dim> output;
-    /// Of codes: a block's product with some columns of its values, before it is added to the output.
+    /// With FP8: a block's product with some columns of its values, before it is added to the output.
     Accumulators<config.multiplies_codes ? config.product_columns() : 8> product;
     RowPair rows;
-    float dot_factor;      ///< of codes: what dot products are to be multiplied by
+    float dot_factor;      ///< with FP8: dot products are multiplied by it
     bool started = false;  ///< output holds something to add to
     bool masked = false;   ///< some row did not see all keys of a block that it took part in
     i32 keys = 0;          ///< of the sequence
@@ -111,9 +112,9 @@ struct StreamedAttention {
               At{0, work.sequence.first_key + key, panel, work.sequence.kv_head, map_batch(work.sequence)});
   }
 
-  // ---- keys in pages
+  // ---- paged KV cache
 
-  /// Of the lane's box of a block.
+  /// The lane's box of a block.
   struct Pages {
     i32 kv_head;
     i32 page;
@@ -176,7 +177,7 @@ struct StreamedAttention {
     copy_boxes<config, config.value_dim>(slot, params.value_map, pages, own);
   }
 
-  // ---- keys and values that come as codes
+  // ---- keys and values in FP8
 
   template <StreamConfig config>
   TH_DEVICE void widen_keys(Shared<u8> codes, Shared<u8> keys, u32 own) const {
@@ -186,8 +187,8 @@ struct StreamedAttention {
   template <StreamConfig config>
   TH_DEVICE void prepare_values(Shared<u8> codes, Shared<u8> values, u32 own, i32 there) const {
     if constexpr (config.multiplies_codes) {
-      const TurnedTile<config.keys, config.value_dim> tile{codes, values};
-      tile.turn(own, StreamConfig::widening_warps, there);
+      const TransposedTile<config.keys, config.value_dim> tile{codes, values};
+      tile.transpose(own, StreamConfig::widening_warps, there);
     } else {
       widen<true, WidenedTile<Weighed<config>, config.keys, config.value_dim>>(
           {codes, values}, StreamConfig::widening_warps - 1 - own, there);
@@ -310,7 +311,7 @@ struct StreamedAttention {
     update_softmax(tile.rows, tile.scores, factor, config.multiplies_codes ? weights_as_codes : weights_in_16_bits);
   }
 
-  /// Of this thread's rows; known when the softmax of a block is done.
+  /// The sum in this thread's rows, known when the softmax of a block is done.
   template <StreamConfig config>
   TH_DEVICE float sum_of_weights(const Tile<config>& tile) const {
     return tile.rows.running_sum[0] + tile.rows.running_sum[1];

@@ -1,6 +1,6 @@
 #pragma once
 /// `rows`: one thread a query row, the way one would write it first; and the two steps that come next, keys and values
-/// staged in shared memory row by row, and staged in the order in which they lie. What each step brings is measured.
+/// staged in shared memory row by row, and staged in the order of their addresses. The gain of each step is measured.
 #include "strategies/attention/device/codes.hpp"
 #include "strategies/attention/device/logits.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// `split`: the strategy for problems too small to fill the machine. Up to 256 keys a block, a cluster for all keys.
+/// `split`: for problems too small to fill the machine. Up to 256 keys a block, a cluster for all keys.
 #include "pipeline/attention/split.hpp"
 #include "strategies/attention/device/output.hpp"
 

@@ -45,8 +45,8 @@ struct BoxedTile {
   }
 };
 
-/// What a loading warp does. `Pages` are what a lane has looked up: page and row of a box, of 32 boxes in all, or
-/// without TMA those of one key of the next chunk.
+/// The work of a loading warp. A lane's `Pages` are the page and row of a box, of 32 boxes in all, or without TMA those
+/// of one key of the next chunk.
 template <StreamKConfig config>
 class StreamKCopies {
   using Warps = StreamKWarps<config>;

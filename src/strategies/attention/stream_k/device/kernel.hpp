@@ -123,7 +123,7 @@ class StreamKAttention : public StreamKCopies<config>,
   }
 
  private:
-  /// What the block's warps have of a row of a head.
+  /// A row of a head, merged from the block's warps.
   TH_DEVICE static Row merged_warps(const StreamKMemory<config>& memory, u32 head, u32 row) {
     const u32 first_warp = head * Warps::warps_per_head;
     return merged_parts<owned, Warps::warps_per_head>(
