@@ -106,13 +106,15 @@ GroupedGemmKernel::GroupedGemmKernel(const GroupedProblem& problem, int threads)
       planned_rows_.push_back(std::make_unique<const PlannedRows>(problem, rows, threads_));
     }
   }
-  planned_rows_.push_back(std::make_unique<const PlannedRows>(problem, std::max<std::int64_t>(problem.rows, 1), threads_));
+  planned_rows_.push_back(
+      std::make_unique<const PlannedRows>(problem, std::max<std::int64_t>(problem.rows, 1), threads_));
 }
 
 GroupedGemmKernel::~GroupedGemmKernel() = default;
 
 const GroupedGemmKernel::PlannedRows& GroupedGemmKernel::planned_for(std::int64_t rows) const {
-  return **std::find_if(planned_rows_.begin(), planned_rows_.end(), [&](const auto& one) { return one->rows() >= rows; });
+  return **std::find_if(planned_rows_.begin(), planned_rows_.end(),
+                        [&](const auto& one) { return one->rows() >= rows; });
 }
 
 std::size_t GroupedGemmKernel::bytes_of_one() const noexcept {

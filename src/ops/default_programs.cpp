@@ -5,8 +5,8 @@
 #include "ops/cuda_programs.hpp"
 #include "strategies/append/call.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/reference/program.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/pause_program.hpp"
 #include "strategies/word_sum/program.hpp"
@@ -64,12 +64,14 @@ std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
   const DeviceSpec& device = device_of(arch);
   using strategies::gemm::ProductProblem;
   // A strategy may be in both lists of products.
-  add_built_in<ProductProblem>(calls, strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda), device,
-                               [](const ProductProblem& problem) { return problem.is_dense(); });
+  add_built_in<ProductProblem>(calls,
+                               strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda),
+                               device, [](const ProductProblem& problem) { return problem.is_dense(); });
   add_built_in<AttentionProblem>(calls, strategies::attention::registry().of(DeviceKind::cuda), device,
                                  [](const AttentionProblem&) { return true; });
-  add_built_in<ProductProblem>(calls, strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), device,
-                               [](const ProductProblem& problem) { return !problem.is_dense(); });
+  add_built_in<ProductProblem>(calls,
+                               strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda),
+                               device, [](const ProductProblem& problem) { return !problem.is_dense(); });
   for (std::vector<strategies::PlannedCall> some :
        {strategies::moe_layer::built_in(), strategies::append::built_in(device)}) {
     std::move(some.begin(), some.end(), std::back_inserter(calls));
@@ -78,8 +80,8 @@ std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
 }
 
 std::vector<strategies::DeviceProgram> default_programs(const std::string& arch) {
-  std::vector<strategies::DeviceProgram> programs{strategies::gemm::reference::program(),
-                                                  strategies::pause_program(), strategies::word_sum::program()};
+  std::vector<strategies::DeviceProgram> programs{strategies::gemm::reference::program(), strategies::pause_program(),
+                                                  strategies::word_sum::program()};
   for (const strategies::PlannedCall& call : default_calls(arch)) {
     add_launches(programs, call);
   }

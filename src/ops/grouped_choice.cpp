@@ -16,9 +16,10 @@ using strategies::gemm::strategies_of;
 
 std::string grouped_format_obstacle(DeviceKind kind, const DeviceSpec& device, const GroupedProblem& problem,
                                     const GroupedOptions& options) {
-  return options.strategy.empty()
-             ? ""
-             : named_strategy(strategies_of(Product::grouped, kind), options.strategy).unsupported_reason(problem, device).value_or("");
+  return options.strategy.empty() ? ""
+                                  : named_strategy(strategies_of(Product::grouped, kind), options.strategy)
+                                        .unsupported_reason(problem, device)
+                                        .value_or("");
 }
 
 std::string grouped_format_obstacle(const Device& device, const GroupedProblem& problem,

@@ -9,8 +9,8 @@
 #include "ops/gemm_problem.hpp"
 #include "ops/grouped_choice.hpp"
 #include "ops/layer_parts.hpp"
-#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/dense.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "thresher/error.hpp"
 
@@ -145,12 +145,13 @@ std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, con
 
 std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, const GatedMlpProblem& problem,
                                   const GatedMlpOptions& options) {
-  return first_of(format_obstacle(of_gate_up, strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, kind), gate_up_problem(problem),
-                                  options.gate_up, device),
-                  [&] {
-                    return format_obstacle(of_down, strategies::gemm::strategies_of(strategies::gemm::Product::grouped, kind),
-                                           one_expert(down_problem(problem)), options.down, device);
-                  });
+  return first_of(
+      format_obstacle(of_gate_up, strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, kind),
+                      gate_up_problem(problem), options.gate_up, device),
+      [&] {
+        return format_obstacle(of_down, strategies::gemm::strategies_of(strategies::gemm::Product::grouped, kind),
+                               one_expert(down_problem(problem)), options.down, device);
+      });
 }
 
 std::string layer_obstacle(const Device& device, const MoeProblem& problem, const MoeOptions& options) {

@@ -7,8 +7,8 @@
 
 #include "core/device_spec.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
-#include "strategies/gemm/registry.hpp"
 #include "strategies/dual_gemm/tcgen05/program.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/fused/strategy.hpp"
@@ -117,14 +117,16 @@ TEST_P(EveryStrategy, NamesTheMemoryOfEveryLaunch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OfAGpu, EveryStrategy, ::testing::ValuesIn(strategies_of(Product::dual_gemm, DeviceKind::cuda)),
+INSTANTIATE_TEST_SUITE_P(OfAGpu, EveryStrategy,
+                         ::testing::ValuesIn(strategies_of(Product::dual_gemm, DeviceKind::cuda)),
                          [](const auto& tested) { return std::string(tested.param->name()); });
 
 // The same kernel, with another one for an output that the copy engine cannot address.
 TEST(FusedStrategies, StoreDirectlyWhereTheCopyEngineCannot) {
   const DualGemmProblem problem{
       .m = 256, .n = 4096, .k = 7168, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
-  const auto& interleaved = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
+  const auto& interleaved =
+      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
   const PlannedCall call = interleaved.plan(problem, {{"epilogue", "tma"}}, h200());
   const auto& staged = std::get<KernelLaunch>(call.steps.front());
   std::vector<Tensor> tensors = tensors_of(problem);
@@ -140,7 +142,8 @@ TEST(FusedStrategies, StoreDirectlyWhereTheCopyEngineCannot) {
 // 40 and twice 240 registers a thread, of which 384 threads have 3 times 168.
 TEST(FusedStrategies, HandOverNoMoreRegistersThanThereAre) {
   const DualGemmProblem problem{.m = 256, .n = 256, .k = 4096, .a = Format::bf16, .b = Format::bf16};
-  const auto& interleaved = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
+  const auto& interleaved =
+      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
   const std::string tile = "block_outputs=64 stages=4 math_registers=240 loader_registers=";
   const auto infeasible_reasons = interleaved.infeasible_reasons(problem, Knobs::parse(tile + "40"), h200());
   ASSERT_EQ(infeasible_reasons.size(), 1U);
@@ -153,7 +156,8 @@ TEST(FusedStrategies, HandOverNoMoreRegistersThanThereAre) {
 TEST(FusedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {
   const DualGemmProblem problem{.m = 256, .n = 256, .k = 4096, .a = Format::bf16, .b = Format::bf16};
   const Knobs most = Knobs::parse("math_warpgroups=1 block_outputs=24 stages=16 epilogue=tma persistent");
-  const auto& interleaved = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
+  const auto& interleaved =
+      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "interleaved");
   const auto infeasible_reasons = interleaved.infeasible_reasons(problem, most, h200());
   ASSERT_EQ(infeasible_reasons.size(), 1U);
   EXPECT_NE(infeasible_reasons[0].find("shared memory: 232728 bytes"), std::string::npos) << infeasible_reasons[0];
@@ -186,15 +190,16 @@ TEST(PackedStrategies, TakeNoTokensInFpEight) {
   const std::string sentence =
       "strategy packed needs fp16, bf16 or nvfp4 tokens, nvfp4 weights and a Hopper GPU, not fp8_row with nvfp4 on "
       "H200";
-  EXPECT_EQ(
-      find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")->unsupported_reason(problem, h200()),
-      sentence);
+  EXPECT_EQ(find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")
+                ->unsupported_reason(problem, h200()),
+            sentence);
   EXPECT_EQ(grouped_gemm::packed_strategy().unsupported_reason(grouped, h200()), sentence);
 }
 
 TEST(OneGroupStrategies, TakeFpEightOnHopper) {
   for (const char* const name : {"columns", "rows"}) {
-    const Strategy<ProductProblem>& strategy = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), name);
+    const Strategy<ProductProblem>& strategy =
+        *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), name);
     DualGemmProblem problem{
         .m = 256, .n = 4096, .k = 7168, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16};
     EXPECT_EQ(strategy.unsupported_reason(problem, h200()), std::nullopt);
@@ -258,7 +263,8 @@ TEST(RequantisedOutputs, OfEveryOperandOnHopper) {
 
 /// Weights are packed before anybody knows what outputs will be: the layout is the same.
 TEST(RequantisedOutputs, ReadWeightsThatWerePackedForAnyOther) {
-  const Strategy<ProductProblem>& packed = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed");
+  const Strategy<ProductProblem>& packed =
+      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed");
   for (const char* const numerics : {"exact", "fast"}) {
     const Knobs knobs{{"numerics", numerics}};
     DualGemmProblem problem{.m = 33, .n = 256, .k = 512, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
@@ -275,7 +281,8 @@ TEST(RequantisedOutputs, ReadWeightsThatWerePackedForAnyOther) {
 
 // Of one group it is known how many tiles it has: a block more would find nothing to do.
 TEST(OneGroupStrategies, LaunchABlockForEachTile) {
-  const Strategy<ProductProblem>& strategy = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "rows");
+  const Strategy<ProductProblem>& strategy =
+      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "rows");
   const DualGemmProblem planned{
       .m = 256, .n = 128, .k = 1024, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16};
   const PlannedCall call = strategy.plan(planned, Knobs::parse("block_tokens=128 block_outputs=32"), h200());
@@ -291,7 +298,8 @@ TEST(OneGroupStrategies, LaunchABlockForEachTile) {
 }
 
 TEST(TwoPassStrategy, WidensWeightsThatTheLibraryCannotRead) {
-  const auto& strategy = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "two_pass");
+  const auto& strategy =
+      *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "two_pass");
   const DualGemmProblem plain{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::fp16};
   const std::vector<Knobs> both = strategy.candidates(plain, {}, h200());
   ASSERT_EQ(both.size(), 2U);

@@ -21,10 +21,8 @@ inline strategies::HostKernel compiled_in_kernel(const strategies::KernelLaunch&
 /// `call` is of small and default configurations, whose kernels the build compiled.
 inline strategies::EmulatedCall emulated_call(strategies::PlannedCall call, DualGemmCase& host,
                                               const Tensor& profile = {}) {
-  std::vector<strategies::NamedTensor> tensors{{"a", host.a.view()},
-                                               {"b1 (gate)", host.b1_gate.view()},
-                                               {"b2 (up)", host.b2_up.view()},
-                                               {"c", host.c.view()}};
+  std::vector<strategies::NamedTensor> tensors{
+      {"a", host.a.view()}, {"b1 (gate)", host.b1_gate.view()}, {"b2 (up)", host.b2_up.view()}, {"c", host.c.view()}};
   tensors.resize(strategies::gemm::profile_index);
   tensors.push_back({"profile", profile});
   return {std::move(call), std::move(tensors), compiled_in_kernel};

@@ -7,9 +7,9 @@
 
 #include "core/device_spec.hpp"
 #include "pipeline/grouped/groups.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/config.hpp"
-#include "strategies/gemm/registry.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {

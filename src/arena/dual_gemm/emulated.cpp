@@ -155,7 +155,8 @@ class DualGemmEmulation final : public EmulatedOperation {
  public:
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
-    for (const Strategy* strategy : strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda)) {
+    for (const Strategy* strategy :
+         strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda)) {
       if (!dense_samples(*strategy).empty()) {
         names.emplace_back(strategy->name());
       }

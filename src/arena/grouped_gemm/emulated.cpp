@@ -12,9 +12,9 @@
 #include "arena/grouped_gemm/task.hpp"
 #include "ops/forecast.hpp"
 #include "strategies/gemm/dense.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -204,7 +204,8 @@ class GroupedEmulation final : public EmulatedOperation {
 
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
-    for (const Strategy* strategy : strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda)) {
+    for (const Strategy* strategy :
+         strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda)) {
       if (!samples(std::string(strategy->name()), nullptr).empty()) {
         names.emplace_back(strategy->name());
       }
@@ -239,7 +240,8 @@ class GroupedEmulation final : public EmulatedOperation {
 
  private:
   static const Strategy& named(const std::string& name) {
-    return *strategies::find_strategy<strategies::gemm::ProductProblem>(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), name);
+    return *strategies::find_strategy<strategies::gemm::ProductProblem>(
+        strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), name);
   }
 
   [[nodiscard]] bool is_of_kind(const GroupedProblem& problem) const {

@@ -156,14 +156,15 @@ class LayerKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::vector<Extents> edges_of_gate_up() const {
-    return task_.is_dense ? edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda), options_.gate_up,
-                                     ops::gate_up_problem(gated_mlp_of(task_)), device_)
-                          : edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), options_.gate_up,
-                                     gate_up_problem(task_.problem), device_);
+    return task_.is_dense
+               ? edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda),
+                          options_.gate_up, ops::gate_up_problem(gated_mlp_of(task_)), device_)
+               : edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda),
+                          options_.gate_up, gate_up_problem(task_.problem), device_);
   }
   [[nodiscard]] std::vector<Extents> edges_of_down() const {
-    return edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), options_.down,
-                    down_problem(task_.problem), device_);
+    return edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda),
+                    options_.down, down_problem(task_.problem), device_);
   }
 
   LayerTask task_;
@@ -240,12 +241,15 @@ class LayerEmulation final : public EmulatedOperation {
 
   [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(
       const std::string& wanted, const DeviceSpec* wanted_card) const override {
-    return is_dense_ ? samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
-                                      strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda), wanted),
-                                  wanted_card)
-                     : samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
-                                      strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), wanted),
-                                  wanted_card);
+    return is_dense_
+               ? samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
+                                strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda),
+                                wanted),
+                            wanted_card)
+               : samples_of(
+                     *strategies::find_strategy<strategies::gemm::ProductProblem>(
+                         strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), wanted),
+                     wanted_card);
   }
 
  private:
