@@ -98,47 +98,29 @@ concept SplitOperation = MatrixEngine<typename Operation::Engine> &&
                            { operation.finish(operation.template work<config>(index), tile) } -> Same<void>;
                          };
 
-/// The whole kernel. The launch has 128 threads and clusters of config.cluster blocks.
-template <SplitConfig config, SplitOperation<config> Operation>
-TH_DEVICE void split(const Operation& operation) {
+/// One thread: the copies of everything that this block needs, in the order in which it is needed.
+template <SplitConfig config, typename Operation, typename Work>
+TH_DEVICE void copy_operands(const Operation& operation, const SplitMemory<config>& memory, const Work& work) {
+  memory.full(0).arrive_expect_bytes(config.query_bytes() + config.chunk_bytes());
+  operation.copy_queries(Slot{memory.queries(), memory.full(0)}, work);
+  operation.copy_keys(Slot{memory.keys(0), memory.full(0)}, work, 0);
+  if (work.chunks > 1) {
+    memory.full(1).arrive_expect_bytes(config.chunk_bytes());
+    operation.copy_keys(Slot{memory.keys(1), memory.full(1)}, work, 1);
+  }
+  memory.full(2).arrive_expect_bytes(config.chunk_bytes());
+  operation.copy_values(Slot{memory.values(0), memory.full(2)}, work, 0);
+  if (work.chunks > 1) {
+    memory.full(3).arrive_expect_bytes(config.chunk_bytes());
+    operation.copy_values(Slot{memory.values(1), memory.full(3)}, work, 1);
+  }
+}
+
+/// The scores of all chunks, and the largest of each row.
+template <SplitConfig config, typename Operation, typename Work, typename Tile>
+TH_DEVICE void score_chunks(const Operation& operation, const SplitMemory<config>& memory, const Work& work,
+                            Tile& tile) {
   using Engine = typename Operation::Engine;
-  static_assert(config.merged_columns() % (8 * config.groups_per_message()) == 0);
-  static_assert(!config.inspect_early || config.whole);
-  const SplitMemory<config> memory{launch::shared_memory()};
-  const u32 rank = config.cluster == 1 ? 0 : cluster::rank();
-  const bool issues = warp::index() == 0 && warp::elect();
-  if (issues) {
-    memory.init();
-    if constexpr (config.cluster > 1) {
-      memory.merge().arrive_expect_bytes(static_cast<u32>(config.cluster - 1) * config.sent_bytes());
-    }
-  }
-  launch::wait_for_earlier_grids();
-  const auto work = operation.template work<config>(static_cast<i32>(rank));
-  if (issues && work.chunks > 0) {
-    memory.full(0).arrive_expect_bytes(config.query_bytes() + config.chunk_bytes());
-    operation.copy_queries(Slot{memory.queries(), memory.full(0)}, work);
-    operation.copy_keys(Slot{memory.keys(0), memory.full(0)}, work, 0);
-    if (work.chunks > 1) {
-      memory.full(1).arrive_expect_bytes(config.chunk_bytes());
-      operation.copy_keys(Slot{memory.keys(1), memory.full(1)}, work, 1);
-    }
-    memory.full(2).arrive_expect_bytes(config.chunk_bytes());
-    operation.copy_values(Slot{memory.values(0), memory.full(2)}, work, 0);
-    if (work.chunks > 1) {
-      memory.full(3).arrive_expect_bytes(config.chunk_bytes());
-      operation.copy_values(Slot{memory.values(1), memory.full(3)}, work, 1);
-    }
-  }
-  block::sync();
-  if constexpr (config.cluster > 1) {
-    cluster::arrive_relaxed();
-    if constexpr (config.meet_early) {
-      cluster::wait();
-    }
-  }
-  typename Operation::template Tile<config> tile;
-  operation.begin(work, tile);
   TH_UNROLL
   for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
     if (chunk < work.chunks) {
@@ -159,7 +141,13 @@ TH_DEVICE void split(const Operation& operation) {
     }
   }
   operation.set_running_max(tile);
-  launch::release_dependents();
+}
+
+/// The weights of all chunks times their values, part after part.
+template <SplitConfig config, typename Operation, typename Work, typename Tile>
+TH_DEVICE void accumulate_chunks(const Operation& operation, const SplitMemory<config>& memory, const Work& work,
+                                 Tile& tile) {
+  using Engine = typename Operation::Engine;
   TH_UNROLL
   for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
     if (chunk < work.chunks) {
@@ -176,6 +164,39 @@ TH_DEVICE void split(const Operation& operation) {
   }
   Engine::template retire<0>();
   operation.finalize(tile);
+}
+
+/// The whole kernel. The launch has 128 threads and clusters of config.cluster blocks.
+template <SplitConfig config, SplitOperation<config> Operation>
+TH_DEVICE void split(const Operation& operation) {
+  static_assert(config.merged_columns() % (8 * config.groups_per_message()) == 0);
+  static_assert(!config.inspect_early || config.whole);
+  const SplitMemory<config> memory{launch::shared_memory()};
+  const u32 rank = config.cluster == 1 ? 0 : cluster::rank();
+  const bool issues = warp::index() == 0 && warp::elect();
+  if (issues) {
+    memory.init();
+    if constexpr (config.cluster > 1) {
+      memory.merge().arrive_expect_bytes(static_cast<u32>(config.cluster - 1) * config.sent_bytes());
+    }
+  }
+  launch::wait_for_earlier_grids();
+  const auto work = operation.template work<config>(static_cast<i32>(rank));
+  if (issues && work.chunks > 0) {
+    copy_operands<config>(operation, memory, work);
+  }
+  block::sync();
+  if constexpr (config.cluster > 1) {
+    cluster::arrive_relaxed();
+    if constexpr (config.meet_early) {
+      cluster::wait();
+    }
+  }
+  typename Operation::template Tile<config> tile;
+  operation.begin(work, tile);
+  score_chunks<config>(operation, memory, work, tile);
+  launch::release_dependents();
+  accumulate_chunks<config>(operation, memory, work, tile);
   if constexpr (config.cluster > 1) {
     exchange<config>(operation, tile, memory, rank);
   } else {
