@@ -399,7 +399,16 @@ class WgmmaSkeleton {
     if constexpr (by_turns) {
       turns.wait();
     }
-    accumulate(reader, turns, sums, part, ahead, warpgroup);
+    if constexpr (Ablated<shape>::multiplies && hooks.makes_operand) {
+      // Here, not in a function: there the compiler orders the halves of a split in another way.
+      if (const u32 steps = end_step() - first_step(); Tiles::is_made || steps != 0) {
+        RegisterOperand<Part>(part, reader, warpgroup).accumulate(sums, steps, [&] {
+          mark(warpgroup, Moment::first_slot);
+        });
+      }
+    } else {
+      accumulate(reader, turns, sums, part, ahead, warpgroup);
+    }
     sums.settle();
     mark(warpgroup, Moment::drained);
     if constexpr (!shape.release_early) {
@@ -463,12 +472,6 @@ class WgmmaSkeleton {
     const bool has_steps = Tiles::is_made || steps != 0;
     if constexpr (!Ablated<shape>::multiplies) {
       Ablated<shape>::release_all(reader, turns, steps * shape.passes);
-    } else if constexpr (hooks.makes_operand) {
-      if (has_steps) {
-        RegisterOperand<Part>(part, reader, warpgroup).accumulate(sums, steps, [&] {
-          mark(warpgroup, Moment::first_slot);
-        });
-      }
     } else if constexpr (hooks.promotes) {
       PromotedProducts<Engine, shape, Part>(part, reader).accumulate(sums, steps, ahead, [&] { pass_on(turns); });
     } else {

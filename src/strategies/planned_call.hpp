@@ -143,7 +143,7 @@ struct Access {
 };
 
 struct KernelLaunch {
-  std::string title{};       ///< what it does, for messages and profiles: "fold the tokens", "multiply"
+  std::string title{};       ///< what it does, for messages and profiles: "quantize the tokens", "multiply"
   DeviceProgram program{};   ///< may hold other kernels too
   std::string expression{};  ///< the kernel's name expression, one of program.kernels
   Extent3 block{};           ///< threads

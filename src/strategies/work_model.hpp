@@ -97,7 +97,7 @@ struct TensorKernel {
 
 /// A kernel that reads and writes memory and does little else.
 struct MemoryPass {
-  std::string title;              ///< "widening the tokens"
+  std::string title;              ///< "dequantizing the tokens"
   double bytes = 0;               ///< read and written
   bool is_hidden_launch = false;  ///< it starts under the kernel before it
   bool operator==(const MemoryPass&) const = default;

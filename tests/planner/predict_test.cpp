@@ -171,7 +171,7 @@ TEST(Predict, PreparingTheTokensIsPartOfTheCall) {
   problem.a = Format::nvfp4;
   const Prediction widened = predicted(problem, "packed", "");
   EXPECT_GT(widened.parts.passes_us, 0);
-  EXPECT_NE(widened.why.find("; widening the tokens"), std::string::npos) << widened.why;
+  EXPECT_NE(widened.why.find("; dequantizing the tokens"), std::string::npos) << widened.why;
 }
 
 // The knob changes the launch, and the prediction because the launch changes.

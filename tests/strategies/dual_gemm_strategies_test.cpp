@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "core/device_spec.hpp"
-#include "strategies/dual_gemm/packed/program.hpp"
 #include "strategies/dual_gemm/tcgen05/program.hpp"
 #include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/fused/strategy.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
-#include "strategies/grouped_gemm/packed/strategy.hpp"
+#include "strategies/gemm/wgmma_dequant/kernel.hpp"
+#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::strategies::dual_gemm {
@@ -39,7 +39,7 @@ TEST(KnobTables, NameEveryMember) {
   EXPECT_EQ(fused::knob_table().size(), member_count<fused::Config>);
   EXPECT_EQ(gemm::wgmma::knob_table(false).size(), member_count<gemm::wgmma::Config>);
   EXPECT_EQ(gemm::wgmma::knob_table(true).size(), member_count<gemm::wgmma::Config>);
-  EXPECT_EQ(packed::knob_table().size(), member_count<packed::Config>);
+  EXPECT_EQ(wgmma_dequant::dense_knob_table().size(), member_count<wgmma_dequant::Config>);
   EXPECT_EQ(tcgen05::knob_table().size(), member_count<tcgen05::Config>);
 }
 
@@ -53,9 +53,9 @@ TEST(KnobTables, SpellEveryMemberThatTheCodeDependsOn) {
 }
 
 TEST(KnobTables, ReadBackWhatTheyPrint) {
-  const packed::Config config{.numerics = packed::Numerics::fast, .block_tokens = 64, .math_registers = 216};
-  const Knobs knobs = packed::knob_table().knobs(config);
-  EXPECT_EQ(packed::knob_table().with({}, Knobs::parse(knobs.text()), "packed"), config);
+  const wgmma_dequant::Config config{.numerics = Numerics::fast, .block_tokens = 64, .math_registers = 216};
+  const Knobs knobs = wgmma_dequant::dense_knob_table().knobs(config);
+  EXPECT_EQ(wgmma_dequant::dense_knob_table().with({}, Knobs::parse(knobs.text()), "packed"), config);
 }
 
 /// The first of the table that the strategy is made for.
@@ -190,10 +190,10 @@ TEST(PackedStrategies, TakeNoTokensInFpEight) {
   const std::string sentence =
       "strategy packed needs fp16, bf16 or nvfp4 tokens, nvfp4 weights and a Hopper GPU, not fp8_row with nvfp4 on "
       "H200";
-  EXPECT_EQ(find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")
-                ->unsupported_reason(problem, h200()),
-            sentence);
-  EXPECT_EQ(grouped_gemm::packed_strategy().unsupported_reason(grouped, h200()), sentence);
+  EXPECT_EQ(
+      find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")->unsupported_reason(problem, h200()),
+      sentence);
+  EXPECT_EQ(gemm::grouped_packed_strategy().unsupported_reason(grouped, h200()), sentence);
 }
 
 TEST(OneGroupStrategies, TakeFpEightOnHopper) {
@@ -255,7 +255,7 @@ TEST(RequantisedOutputs, OfEveryOperandOnHopper) {
               << strategy->name();
         }
       }
-      const int strategies = b == Format::nvfp4 ? 1 : bits(a) == 8 ? 2 : 5;
+      const int strategies = b == Format::nvfp4 ? 1 : thresher::bits(a) == 8 ? 2 : 5;
       EXPECT_EQ(made, strategies) << name(a) << " with " << name(b) << " to " << name(out);
     }
   }

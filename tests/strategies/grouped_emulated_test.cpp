@@ -12,7 +12,7 @@
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
-#include "strategies/grouped_gemm/packed/strategy.hpp"
+#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
 #include "support/grouped_checks.hpp"
@@ -95,8 +95,8 @@ struct Chosen {
 void PrintTo(const Chosen& one, std::ostream* out) { *out << one.strategy->name() << " " << one.sample.knobs.text(); }
 std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
-  for (const Strategy<ProductProblem>* strategy :
-       {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy()}) {
+  for (const Strategy<ProductProblem>* strategy : {&columns_strategy(), &rows_strategy(), &grouped_packed_strategy(),
+                                                   &tcgen05_strategy(), &tcgen05_plain_strategy()}) {
     for (const Sample<ProductProblem>& sample : gemm::dense_or_not(strategy->samples(), false)) {
       all.push_back({strategy, sample});
     }

@@ -298,15 +298,15 @@ TEST(GroupedStrategies, SlotsOfThePackedRingDivideWhatWeightsArePaddedTo) {
   const std::string fast = "numerics=fast block_tokens=16 stages=2 overlap=none blocks_per_slot=";
   EXPECT_EQ(strategy("packed").infeasible_reasons(in_nvfp4(), Knobs::parse(fast + "2"), h200()), nothing);
   expect_one(strategy("packed").infeasible_reasons(in_nvfp4(), Knobs::parse(fast + "4"), h200()),
-             "tile: 512 along K a slot");
+             "tile: 512 along K a stage");
 }
 
-TEST(GroupedStrategies, TokensOfSixteenBitsInSlotsAreNotFolded) {
+TEST(GroupedStrategies, TokensOfSixteenBitsInSlotsAreNotQuantized) {
   GroupedProblem problem = in_nvfp4();
   problem.layout = RowLayout::slots;
   const Knobs fast = Knobs::parse("numerics=fast block_tokens=16 stages=2 overlap=none blocks_per_slot=2");
   expect_one(strategy("packed").infeasible_reasons(problem, fast, h200()),
-             "fast: tokens of fp16 in slots are not folded");
+             "fast: tokens of fp16 in slots are not quantized");
   problem.a = Format::nvfp4;
   EXPECT_EQ(strategy("packed").infeasible_reasons(problem, fast, h200()), nothing);
 }

@@ -13,7 +13,7 @@
 #include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
-#include "strategies/grouped_gemm/packed/strategy.hpp"
+#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/params.hpp"
@@ -264,11 +264,11 @@ TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
   using Titles = std::vector<std::string>;
   const std::string sorts = "sort the choices and gather the rows";
   const auto& columns = grouped_gemm::columns_strategy();
-  const auto& packed = grouped_gemm::packed_strategy();
+  const auto& packed = gemm::grouped_packed_strategy();
   EXPECT_EQ(of_gate_up(columns, "H200", 1024, plain), (Titles{sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(columns, "H200", 1025, plain), (Titles{"count the choices", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, exact), (Titles{sorts, "multiply"}));
-  EXPECT_EQ(of_gate_up(packed, "H200", 16, fast), (Titles{"fold the tokens", sorts, "multiply"}));
+  EXPECT_EQ(of_gate_up(packed, "H200", 16, fast), (Titles{"quantize the tokens", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(grouped_gemm::tcgen05_strategy(), "B200", 1025, codes),
             (Titles{"count the choices", "sort the choices", "prepare the rows", "multiply"}));
 }

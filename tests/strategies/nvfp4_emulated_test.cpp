@@ -10,17 +10,17 @@
 #include "reference/dual_gemm.hpp"
 #include "reference/fold.hpp"
 #include "reference/tolerance.hpp"
-#include "strategies/dual_gemm/packed/candidates.hpp"
-#include "strategies/dual_gemm/packed/device/fold_tokens.hpp"
-#include "strategies/dual_gemm/packed/launch.hpp"
-#include "strategies/dual_gemm/packed/program.hpp"
-#include "strategies/dual_gemm/packed/strategy.hpp"
 #include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/wgmma_dequant/candidates.hpp"
+#include "strategies/gemm/wgmma_dequant/device/quantize_tokens.hpp"
+#include "strategies/gemm/wgmma_dequant/kernel.hpp"
+#include "strategies/gemm/wgmma_dequant/plan.hpp"
+#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 
-namespace thresher::strategies::dual_gemm::packed {
+namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
 
-std::string title(const Config& config) { return knob_table().knobs(config).text(); }
+std::string title(const Config& config) { return dense_knob_table().knobs(config).text(); }
 
 DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n, std::int64_t k, Format a) {
   return {.m = m,
@@ -58,12 +58,12 @@ std::string run_and_judge(const PlannedCall& call, Numerics numerics, test::Dual
   return verdict.passed ? "" : verdict.explain();
 }
 std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::uint64_t seed) {
-  return run_and_judge(planned_call(host.problem, config), config.numerics, host, seed);
+  return run_and_judge(planned_call(host.problem, config, 0), config.numerics, host, seed);
 }
 
 class EmulatedNvfp4 : public ::testing::TestWithParam<std::size_t> {
  protected:
-  [[nodiscard]] static const Config& config() { return small_config_list[GetParam()]; }
+  [[nodiscard]] static const Config& config() { return dense_small_configs[GetParam()]; }
 
   static void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, Format a, std::uint64_t schedules) {
     for (std::uint64_t seed = 0; seed < schedules; ++seed) {
@@ -91,10 +91,10 @@ TEST_P(EmulatedNvfp4, Nvfp4Tokens) {
   }
 }
 
-/// Longer than the threads that fold a row hold in registers.
+/// Longer than the threads that quantize a row hold in registers.
 TEST_P(EmulatedNvfp4, LongRows) {
   if (config().numerics == Numerics::fast) {
-    const std::int64_t held = fold_threads * fold_held * 16;
+    const std::int64_t held = quantize_threads * held_parts * 16;
     clean_and_right(2, 8, held + 64, Format::nvfp4, 2);  // with both layouts of scales
     clean_and_right(2, 8, held + 64, Format::fp16, 1);
   }
@@ -103,7 +103,7 @@ TEST_P(EmulatedNvfp4, LongRows) {
 TEST_P(EmulatedNvfp4, TheLargestElementOfALongRowMayLieInItsTail) {
   if (config().numerics == Numerics::fast) {
     constexpr std::uint8_t largest_scale = 0x7E;
-    const std::int64_t k = fold_threads * fold_held * 16 + 64;
+    const std::int64_t k = quantize_threads * held_parts * 16 + 64;
     for (const Format tokens : {Format::nvfp4, Format::fp16}) {
       test::DualGemmCase host =
           test::DualGemmCase::random(problem_for(config(), 2, 8, k, tokens), {.global_scales = false});
@@ -186,8 +186,8 @@ void give_rows_different_magnitudes(test::Matrix& tokens, std::int64_t rows, std
 class EveryChoice : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
-  const Config config = default_config_list[GetParam()];
-  const std::int64_t slot_k = std::int64_t{config.blocks_per_slot} * weight_block_k(config);
+  const Config config = dense_default_configs[GetParam()];
+  const std::int64_t slot_k = stage_k(config);
   const std::int64_t k = slot_k * config.stages * config.split_k + slot_k + 16;
   const Format tokens = config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4;
   test::DualGemmCase host = test::DualGemmCase::random(
@@ -209,7 +209,7 @@ TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
 /// Outputs that a launch behind the product requantises: in every format, with scales in every layout, from tokens of
 /// every format, on edges of tiles; fewer rows than the plan is for.
 TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
-  const Strategy<ProductProblem>& strategy = packed_strategy();
+  const Strategy<ProductProblem>& strategy = dense_packed_strategy();
   std::uint64_t seed = 0;
   int checked = 0;
   for (const Sample<ProductProblem>& sample : strategy.samples()) {
@@ -248,9 +248,10 @@ TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
   EXPECT_EQ(checked, 2 * 3 * (1 + 1 + 2 + 2));
 }
 
-INSTANTIATE_TEST_SUITE_P(AllChoices, EveryChoice, ::testing::Range(std::size_t{0}, default_config_list.size()));
+INSTANTIATE_TEST_SUITE_P(AllChoices, EveryChoice, ::testing::Range(std::size_t{0}, dense_default_configs.size()));
 
-INSTANTIATE_TEST_SUITE_P(AllConfigurations, EmulatedNvfp4, ::testing::Range(std::size_t{0}, small_config_list.size()));
+INSTANTIATE_TEST_SUITE_P(AllConfigurations, EmulatedNvfp4,
+                         ::testing::Range(std::size_t{0}, dense_small_configs.size()));
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::packed
+}  // namespace thresher::strategies::gemm::wgmma_dequant

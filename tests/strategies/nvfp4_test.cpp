@@ -5,14 +5,14 @@
 #include <set>
 
 #include "formats/numbers.hpp"
-#include "strategies/dual_gemm/packed/candidates.hpp"
-#include "strategies/dual_gemm/packed/device/dequantize.hpp"
-#include "strategies/dual_gemm/packed/device/fold_tokens.hpp"
-#include "strategies/dual_gemm/packed/device/pack.hpp"
-#include "strategies/dual_gemm/packed/obstacles.hpp"
-#include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/gemm/wgmma_dequant/candidates.hpp"
+#include "strategies/gemm/wgmma_dequant/device/operand.hpp"
+#include "strategies/gemm/wgmma_dequant/device/pack.hpp"
+#include "strategies/gemm/wgmma_dequant/device/quantize_tokens.hpp"
+#include "strategies/gemm/wgmma_dequant/kernel.hpp"
+#include "strategies/gemm/wgmma_dequant/plan.hpp"
 
-namespace thresher::strategies::dual_gemm::packed {
+namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
 
 using machine::BFloat16;
@@ -110,7 +110,7 @@ std::uint8_t folded(u32 code, u32 scale, int exponent) {
 
 /// Every byte of the word's eight results, in order.
 std::array<std::uint8_t, 8> fold_bytes(u32 word, const fast::Products& products) {
-  const fast::WordPair pair = fast::fold(word, products);
+  const fast::WordPair pair = fast::to_e4m3(word, products);
   std::array<std::uint8_t, 8> bytes{};
   for (u32 i = 0; i < 8; ++i) {
     bytes[i] = static_cast<std::uint8_t>((i < 4 ? pair.first : pair.second) >> (i % 4 * 8));
@@ -199,17 +199,17 @@ TEST(FastNvfp4, ABlockHoldsEachOfItsWeightsOnceAndTokensLieAlike) {
 TEST(ChoosePackedNvfp4, SharedMemoryAndRegistersFit) {
   for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
     for (const int m : {1, 8, 9, 16, 17, 40, 64, 65, 128, 129, 256, 512, 4096}) {
-      for (const Config& c : candidates(numerics, m)) {
-        const std::string text = knob_table().knobs(c).text();
-        EXPECT_LE(shared_bytes(c) * c.blocks_resident, 227 * 1024) << text;
+      for (const Config& c : dense_candidates(numerics, m)) {
+        const std::string text = dense_knob_table().knobs(c).text();
+        EXPECT_LE(pipeline::shared_bytes(shape_of(c)) * c.blocks_resident, 227 * 1024) << text;
         if (c.math_registers > 0) {
           EXPECT_LE(c.math_registers * c.math_warpgroups * 128 + c.loader_registers * 128, 65536) << text;
         }
-        EXPECT_EQ(infeasible_reasons(c, device_spec("H200")), std::vector<std::string>{}) << text;
+        EXPECT_EQ(infeasible_reasons({}, c, device_spec("H200")), std::vector<std::string>{}) << text;
       }
     }
   }
 }
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::packed
+}  // namespace thresher::strategies::gemm::wgmma_dequant

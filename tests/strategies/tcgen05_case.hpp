@@ -8,9 +8,9 @@
 
 #include "core/integers.hpp"
 #include "strategies/direct_launch.hpp"
-#include "strategies/dual_gemm/packed/launches.hpp"
 #include "strategies/dual_gemm/tcgen05/device/kernel.hpp"
 #include "strategies/dual_gemm/tcgen05/device/prepare_tokens.hpp"
+#include "strategies/gemm/nvfp4_operands.hpp"
 #include "support/dual_gemm_case.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05::test {
@@ -114,8 +114,8 @@ class Call {
 
   std::vector<emulator::Finding> pack(std::uint64_t seed) {
     PackParams params{};
-    params.gate = packed::matrix_of(host_.b1_gate.view());
-    params.up = packed::matrix_of(host_.b2_up.view());
+    params.gate = weight_matrix(host_.b1_gate.view());
+    params.up = weight_matrix(host_.b2_up.view());
     params.codes = {address_of(weights_.data())};
     params.scales = {address_of(weight_scales_.data())};
     params.k_steps = k_steps(extents_.k);
@@ -132,7 +132,7 @@ class Call {
 
   std::vector<emulator::Finding> prepare_tokens(std::uint64_t seed) {
     PrepareTokensParams params{};
-    params.tokens = packed::matrix_of(host_.a.view());
+    params.tokens = token_matrix(host_.a.view());
     params.codes = {address_of(tokens_.data())};
     params.scales = {address_of(token_scales_.data())};
     params.row_bytes = prepared_row_bytes(extents_.k);

@@ -153,7 +153,7 @@ class GroupedTensorSkeleton {
     const u32 end = step_at(half_ + 1);
     mark_first(loader_role, Moment::ready);
     GroupTile next = cluster_ < tiles ? directory_.find(cluster_) : GroupTile{};
-    for (StridedTiles deal({cluster_, clusters_}); deal.index() < tiles; deal.advance()) {
+    for (StridedTiles deal({cluster_, clusters_}, tiles); deal.index() < tiles; deal.advance()) {
       const GroupTile tile = next;
       load_slot(at, tile, step_at(half_));
       if (deal.next() < tiles) {
@@ -196,7 +196,7 @@ class GroupedTensorSkeleton {
     const u32 tiles = directory_.tiles();
     const u32 steps = step_at(half_ + 1) - step_at(half_);
     mark_first(multiplier_role, Moment::ready);
-    for (StridedTiles deal({cluster_, clusters_}); deal.index() < tiles; deal.advance()) {
+    for (StridedTiles deal({cluster_, clusters_}, tiles); deal.index() < tiles; deal.advance()) {
       const u32 tile_width = directory_.find(deal.index()).tile_width;
       if (warp::elect()) {
         multiply_tile(columns, at, sums, tile_width, steps);
@@ -232,7 +232,7 @@ class GroupedTensorSkeleton {
     Phase phase{};
     const u32 tiles = directory_.tiles();
     mark_first(finisher_role, Moment::ready);
-    for (StridedTiles deal({cluster_, clusters_}); deal.index() < tiles; deal.advance()) {
+    for (StridedTiles deal({cluster_, clusters_}, tiles); deal.index() < tiles; deal.advance()) {
       const GroupTile tile = directory_.find(deal.index());
       const auto ahead = operation_.ahead(tile, member_);
       ring_.sums_full(at.slot).wait(at.phase);

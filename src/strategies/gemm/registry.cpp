@@ -3,14 +3,13 @@
 #include <array>
 #include <vector>
 
-#include "strategies/dual_gemm/packed/strategy.hpp"
 #include "strategies/dual_gemm/tcgen05/strategy.hpp"
 #include "strategies/dual_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/gemm/cpu/strategy.hpp"
 #include "strategies/gemm/two_pass/strategy.hpp"
 #include "strategies/gemm/wgmma/fused/strategy.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
-#include "strategies/grouped_gemm/packed/strategy.hpp"
+#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/registry.hpp"
@@ -28,7 +27,7 @@ std::vector<Offer> own_offers() {
   const std::vector<Product> dual{Product::dual_gemm};
   const std::vector<Product> others{Product::gemm, Product::grouped};
   return {
-      {dual_gemm::packed_strategy(), dual},
+      {dense_packed_strategy(), dual},
       {interleaved_strategy(), dual},
       {sequential_strategy(), dual},
       {pingpong_strategy(), dual},
@@ -41,7 +40,7 @@ std::vector<Offer> own_offers() {
       {cpu_two_pass_strategy(), dual},
       {columns_strategy(), others},
       {rows_strategy(), others},
-      {grouped_gemm::packed_strategy(), others},
+      {grouped_packed_strategy(), others},
       {grouped_gemm::tcgen05_strategy(), others},
       {grouped_gemm::tcgen05_plain_strategy(), others},
       {cpu_by_expert_strategy(), others},

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 
-#include "strategies/dual_gemm/packed/launches.hpp"
 #include "strategies/dual_gemm/tcgen05/device/pack.hpp"
 #include "strategies/dual_gemm/tcgen05/host/work.hpp"
 #include "strategies/dual_gemm/tcgen05/launches.hpp"
 #include "strategies/dual_gemm/tcgen05/program.hpp"
+#include "strategies/gemm/nvfp4_operands.hpp"
 #include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
@@ -63,8 +63,8 @@ KernelLaunch packing_launch() {
     const u32 n = narrow(gate_of(call).shape[0]);
     const u32 k = narrow(gate_of(call).shape[1]);
     PackParams params{};
-    params.gate = packed::matrix_of(gate_of(call));
-    params.up = packed::matrix_of(up_of(call));
+    params.gate = weight_matrix(gate_of(call));
+    params.up = weight_matrix(up_of(call));
     params.codes = {device_address(call.packed)};
     params.scales = {address_in(call.packed, packed_scales_offset(n, k))};
     params.k_steps = k_steps(k);

@@ -1,7 +1,7 @@
 #include "strategies/dual_gemm/tcgen05/launches.hpp"
 
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/packed/launches.hpp"
+#include "strategies/gemm/nvfp4_operands.hpp"
 #include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
@@ -64,7 +64,7 @@ PrepareTokensParams prepare_params(const Config& config, const Tensor& tokens) {
   const u32 m = narrow(tokens.shape[0]);
   const u32 k = narrow(tokens.shape[1]);
   PrepareTokensParams params{};
-  params.tokens = packed::matrix_of(tokens);
+  params.tokens = token_matrix(tokens);
   params.row_bytes = prepared_row_bytes(k);
   params.k_blocks = scale_k_blocks(k);
   params.block_tokens = narrow(config.block_tokens);

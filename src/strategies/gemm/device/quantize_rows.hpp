@@ -8,7 +8,7 @@
 #include "machine/numbers.hpp"
 #include "machine/shared.hpp"
 #include "machine/warp.hpp"
-#include "strategies/dual_gemm/packed/device/fold.hpp"
+#include "strategies/gemm/device/nvfp4.hpp"
 #include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::gemm {
@@ -254,7 +254,7 @@ class QuantizeRow {
       return 0;
     }
     const u32 sign = convert::float_bits(quotient) >> 31 << 3;
-    return dual_gemm::packed::fast::nearest_magnitude(math::abs(quotient)) | sign;
+    return nearest_magnitude(math::abs(quotient)) | sign;
   }
 
   /// Four codes of the lane, as many as the row has.

@@ -6,7 +6,7 @@
 #include "core/integers.hpp"
 #include "pipeline/grouped/tensor_groups.hpp"
 #include "pipeline/grouped/tensor_tokens.hpp"
-#include "strategies/dual_gemm/packed/launches.hpp"
+#include "strategies/gemm/nvfp4_operands.hpp"
 #include "strategies/gemm/call.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/grouped_gemm/tcgen05/device/pack.hpp"
@@ -139,7 +139,7 @@ weights::Matrix token_matrix(const Tensor& a) {
     rows.shape = {a.shape[0] * a.shape[1], a.shape[2]};
     rows.strides = {a.strides[1], a.strides[2]};
   }
-  weights::Matrix matrix = dual_gemm::packed::matrix_of(rows);
+  weights::Matrix matrix = gemm::token_matrix(rows);
   if (a.rank == 3 && a.scales.layout == ScaleLayout::blocked) {
     matrix.slot_rows = narrow(a.shape[1]);
     matrix.slot_scales = narrow(static_cast<std::int64_t>(scale_bytes(a.shape[1], a.shape[2], ScaleLayout::blocked)));

@@ -1,14 +1,14 @@
 #pragma once
 /// NVFP4 weights into row tiles, once, when a model is loaded.
 #include "machine/launch.hpp"
-#include "strategies/dual_gemm/packed/device/matrix.hpp"
+#include "strategies/gemm/device/nvfp4.hpp"
 #include "strategies/dual_gemm/tcgen05/device/layout.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 
 using machine::Global;
 using machine::i64;
-using packed::Matrix;
+using Matrix = Nvfp4Matrix;
 
 struct PackParams {
   Matrix gate;
@@ -29,7 +29,7 @@ TH_DEVICE ScaledGroup scaled_group(const Matrix& matrix, u32 row, u32 column) {
   if (row >= matrix.rows || column >= matrix.scale_columns) {
     return {};
   }
-  ScaledGroup group{packed::group_codes(matrix, row, column), packed::scale_code(matrix, row, column)};
+  ScaledGroup group{group_codes(matrix, row, column), scale_code(matrix, row, column)};
   const u32 signs = (group.scale & 0x80U) != 0 ? 0x88888888U : 0;
   group.codes.at[0] ^= signs;
   group.codes.at[1] ^= signs;

@@ -1,0 +1,281 @@
+#pragma once
+/// The configurations that are worth predicting, those compiled ahead of time, and small ones for the emulator.
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "strategies/gemm/wgmma_dequant/config.hpp"
+
+namespace thresher::strategies::gemm::wgmma_dequant {
+
+// --- dense
+
+/// Small numbers of tokens: two thread blocks a multiprocessor hide each other's waits.
+constexpr Config decode(Numerics numerics, int tokens) {
+  Config config{.numerics = numerics,
+                .block_tokens = tokens,
+                .blocks_per_slot = numerics == Numerics::exact ? 4
+                                   : tokens == 64              ? 2
+                                                               : 1,
+                .blocks_resident = 2,
+                .overlap = Overlap::none};
+  config.stages = numerics == Numerics::fast ? (tokens == 8    ? 10
+                                                : tokens == 64 ? 3
+                                                               : 8)
+                  : tokens <= 16             ? 4
+                  : tokens == 32             ? 3
+                                             : 2;
+  return config;
+}
+
+/// Registers are reallocated only where the accumulators need it: without that, the blocks that prepare the next call's
+/// tokens fit beside this one.
+constexpr Config prefill(Numerics numerics, int warpgroups, int tokens, int split) {
+  const bool is_fast = numerics == Numerics::fast;
+  const bool is_wide = tokens == 256;
+  Config config{.numerics = numerics,
+                .math_warpgroups = warpgroups,
+                .block_tokens = tokens,
+                .blocks_per_slot = is_fast && is_wide ? 1 : 2,
+                .split_k = split,
+                .overlap = usual_overlap(numerics, warpgroups, tokens, 1)};
+  const int narrow_stages = warpgroups == 3 ? 3 : 4;
+  config.stages = is_fast ? (is_wide ? 5 : narrow_stages) : (is_wide ? 3 : narrow_stages + 1);
+  config.math_registers = is_wide ? 240 : 0;
+  config.loader_registers = is_wide ? 24 : 0;
+  return config;
+}
+
+constexpr auto dense_tiles(Numerics numerics) {
+  return std::array{decode(numerics, 8),          decode(numerics, 16),         decode(numerics, 32),
+                    decode(numerics, 64),         prefill(numerics, 2, 128, 1), prefill(numerics, 3, 128, 1),
+                    prefill(numerics, 2, 256, 1), prefill(numerics, 2, 128, 2), prefill(numerics, 3, 128, 2),
+                    prefill(numerics, 2, 256, 2)};
+}
+
+/// For `m` tokens: with few, the smallest tile that holds them all.
+inline std::vector<Config> dense_candidates(Numerics numerics, std::int64_t m) {
+  for (const int tokens : {8, 16, 32, 64}) {
+    if (m <= tokens) {
+      return {decode(numerics, tokens)};
+    }
+  }
+  std::vector<Config> all;
+  for (const int split : {1, 2}) {
+    all.push_back(prefill(numerics, 2, 128, split));
+    all.push_back(prefill(numerics, 3, 128, split));
+    if (m > 128) {
+      all.push_back(prefill(numerics, 2, 256, split));
+    }
+  }
+  return all;
+}
+
+/// Each of them in both numerics, with outputs in fp16 and bf16, and for the exact one such tokens too.
+inline constexpr auto dense_default_configs = [] {
+  std::array<Config, 4 * dense_tiles(Numerics::exact).size()> configs;
+  std::size_t next = 0;
+  for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
+    for (const Config& tile : dense_tiles(numerics)) {
+      for (const Number number : {Number::fp16, Number::bf16}) {
+        configs[next] = tile;
+        configs[next].operand = numerics == Numerics::exact ? number : Number::fp16;
+        configs[next].output = number;
+        ++next;
+      }
+    }
+  }
+  return configs;
+}();
+
+/// Small tiles of both numerics and every overlap, for the emulator.
+inline constexpr std::array dense_small_configs{
+    Config{.block_tokens = 8, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
+    Config{.block_tokens = 32, .stages = 3},
+    Config{.operand = Number::bf16,
+           .output = Number::bf16,
+           .math_warpgroups = 1,
+           .block_tokens = 16,
+           .blocks_per_slot = 1,
+           .stages = 3,
+           .overlap = Overlap::block},
+    Config{.output = Number::fp32,
+           .activation = ActivationCode::gelu_tanh,
+           .block_tokens = 64,
+           .stages = 3,
+           .split_k = 2,
+           .loader_registers = 40,
+           .math_registers = 216},
+    Config{.numerics = Numerics::fast, .block_tokens = 8, .stages = 2, .overlap = Overlap::none},
+    Config{.numerics = Numerics::fast, .block_tokens = 32, .blocks_per_slot = 1, .stages = 4},
+    Config{.numerics = Numerics::fast,
+           .output = Number::bf16,
+           .activation = ActivationCode::swiglu_clamped,
+           .math_warpgroups = 3,
+           .block_tokens = 64,
+           .blocks_per_slot = 1,
+           .stages = 3,
+           .split_k = 2,
+           .loader_registers = 24,
+           .math_registers = 160},
+    Config{.numerics = Numerics::fast,
+           .output = Number::fp32,
+           .math_warpgroups = 1,
+           .block_tokens = 16,
+           .stages = 2,
+           .overlap = Overlap::block},
+};
+
+// --- grouped
+
+/// Groups of few rows, fast: two thread blocks a multiprocessor hide each other's waits.
+constexpr Config fast_decode(int matrices, int tokens) {
+  return {.grouped = true,
+          .numerics = Numerics::fast,
+          .matrices = matrices,
+          .block_tokens = tokens,
+          .blocks_per_slot = 2,
+          .stages = 3,
+          .blocks_resident = 2,
+          .overlap = Overlap::none};
+}
+
+/// Exact numerics issue more instructions for a weight. With 16 tokens a warpgroup dequantizes the next block beside
+/// its products; one matrix alone stages twice the outputs, which cost a stage.
+constexpr Config exact_decode_16(int matrices) {
+  return {.grouped = true,
+          .matrices = matrices,
+          .block_tokens = 16,
+          .blocks_per_slot = 4,
+          .stages = matrices == 1 ? 3 : 4,
+          .blocks_resident = 2,
+          .overlap = Overlap::step};
+}
+
+/// Above, four warpgroups in one block hide each other's waits.
+constexpr Config exact_decode(int matrices, int tokens) {
+  return {.grouped = true,
+          .matrices = matrices,
+          .math_warpgroups = 4,
+          .block_tokens = tokens,
+          .blocks_per_slot = tokens <= 32 ? 4 : 2,
+          .stages = tokens > 32     ? 6
+                    : matrices == 1 ? 3
+                                    : 4,
+          .overlap = Overlap::none};
+}
+
+/// Tile widths end where dequantization takes longer than products anyway. With more of them than these in one kernel
+/// the compiler runs out of registers and serialises the products. Registers are reallocated only where the
+/// accumulators need it.
+constexpr Config grouped_prefill(Numerics numerics, int matrices, int warpgroups, int tokens) {
+  const bool is_fast = numerics == Numerics::fast;
+  Config config{.grouped = true,
+                .numerics = numerics,
+                .matrices = matrices,
+                .math_warpgroups = warpgroups,
+                .least_tokens = 64,
+                .block_tokens = tokens,
+                .token_step = 32,
+                .blocks_per_slot = tokens == 192 ? 1 : 2,
+                .overlap = usual_overlap(numerics, warpgroups, tokens, 1)};
+  config.stages = tokens == 192 ? (is_fast ? 6 : 7) : is_fast ? 3 : 4;
+  config.math_registers = tokens > 128 ? 240 : warpgroups == 3 ? 160 : 0;
+  config.loader_registers = config.math_registers > 0 ? 24 : 0;
+  return config;
+}
+
+constexpr auto exact_decodes(int matrices) {
+  return std::array{exact_decode_16(matrices), exact_decode(matrices, 32), exact_decode(matrices, 64)};
+}
+constexpr auto fast_decodes(int matrices) { return std::array{fast_decode(matrices, 32), fast_decode(matrices, 64)}; }
+
+/// For up to `rows` of a group; a tile that holds fewer is left in.
+inline std::vector<Config> grouped_candidates(Numerics numerics, int matrices, std::int64_t rows) {
+  std::vector<Config> all;
+  const auto add = [&](const auto& tiles) { all.insert(all.end(), tiles.begin(), tiles.end()); };
+  if (numerics == Numerics::fast) {
+    add(fast_decodes(matrices));
+  } else {
+    add(exact_decodes(matrices));
+  }
+  all.push_back(grouped_prefill(numerics, matrices, 2, 128));
+  all.push_back(grouped_prefill(numerics, matrices, 3, 128));
+  if (rows > 128) {
+    all.push_back(grouped_prefill(numerics, matrices, 2, 192));
+  }
+  return all;
+}
+
+/// Both products of a layer in both numerics, with outputs in BF16, and for the exact one such tokens too. FP16, and
+/// the tiles that take the compiler long, are compiled where they are used.
+inline constexpr auto grouped_default_configs = [] {
+  std::array<Config, 2 * (exact_decodes(2).size() + fast_decodes(2).size())> configs;
+  std::size_t next = 0;
+  const auto add = [&](const auto& tiles, Number operand) {
+    for (const Config& tile : tiles) {
+      configs[next] = tile;
+      configs[next].operand = operand;
+      configs[next].output = Number::bf16;
+      ++next;
+    }
+  };
+  for (const int matrices : {2, 1}) {
+    add(exact_decodes(matrices), Number::bf16);
+    add(fast_decodes(matrices), Number::fp16);
+  }
+  return configs;
+}();
+
+/// Small tiles of both numerics and every overlap, for the emulator.
+inline constexpr std::array grouped_small_configs{
+    Config{.grouped = true, .block_tokens = 16, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
+    Config{.grouped = true,
+           .operand = Number::bf16,
+           .output = Number::bf16,
+           .matrices = 1,
+           .bias = true,
+           .row_weights = true,
+           .math_warpgroups = 1,
+           .least_tokens = 32,
+           .token_step = 32,
+           .stages = 3},
+    Config{.grouped = true,
+           .output = Number::fp32,
+           .activation = ActivationCode::swiglu_clamped,
+           .bias = true,
+           .gathered = true,
+           .block_tokens = 32,
+           .blocks_per_slot = 1,
+           .stages = 3,
+           .overlap = Overlap::block,
+           .loader_registers = 40,
+           .math_registers = 216},
+    Config{.grouped = true,
+           .numerics = Numerics::fast,
+           .block_tokens = 16,
+           .stages = 2,
+           .overlap = Overlap::none,
+           .dependent_launch = false},
+    Config{.grouped = true,
+           .numerics = Numerics::fast,
+           .output = Number::bf16,
+           .matrices = 1,
+           .bias = true,
+           .math_warpgroups = 1,
+           .block_tokens = 64,
+           .blocks_per_slot = 1,
+           .stages = 3},
+    Config{.grouped = true,
+           .numerics = Numerics::fast,
+           .output = Number::bf16,
+           .activation = ActivationCode::gelu_tanh,
+           .row_weights = true,
+           .gathered = true,
+           .math_warpgroups = 3,
+           .block_tokens = 32,
+           .stages = 2,
+           .overlap = Overlap::block},
+};
+
+}  // namespace thresher::strategies::gemm::wgmma_dequant

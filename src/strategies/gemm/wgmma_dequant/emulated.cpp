@@ -1,0 +1,45 @@
+#include "strategies/gemm/wgmma_dequant/emulated.hpp"
+
+#include <utility>
+
+#include "strategies/gemm/wgmma_dequant/candidates.hpp"
+#include "strategies/gemm/wgmma_dequant/device/dequantize_tokens.hpp"
+#include "strategies/gemm/wgmma_dequant/device/operation.hpp"
+#include "strategies/gemm/wgmma_dequant/kernel.hpp"
+
+namespace thresher::strategies::gemm::wgmma_dequant {
+namespace {
+
+template <const auto& configs>
+void add_products(std::vector<CompiledIn>& kernels) {
+  [&]<std::size_t... index>(std::index_sequence<index...>) {
+    (kernels.push_back({kernel_expression(configs[index]), &host_kernel<&kernel<configs[index]>>}), ...);
+  }(std::make_index_sequence<configs.size()>());
+}
+
+template <TokenFormat... formats>
+void add_quantizing(std::vector<CompiledIn>& kernels) {
+  (kernels.push_back({quantize_tokens_kernel_name(formats), &host_kernel<&quantize_tokens_kernel<formats>>}), ...);
+}
+
+template <Packing... packings>
+void add_packing(std::vector<CompiledIn>& kernels) {
+  (kernels.push_back({pack_kernel_name(packings), &host_kernel<&pack_kernel<packings>>}), ...);
+  (kernels.push_back({pack_experts_kernel_name(packings, 1), &host_kernel<&pack_experts_kernel<packings, 1>>}), ...);
+  (kernels.push_back({pack_experts_kernel_name(packings, 2), &host_kernel<&pack_experts_kernel<packings, 2>>}), ...);
+}
+
+}  // namespace
+
+std::vector<CompiledIn> compiled_in() {
+  std::vector<CompiledIn> kernels{{dequantize_tokens_kernel_name(), &host_kernel<&dequantize_tokens_kernel>},
+                                  {pad_tokens_kernel_name(), &host_kernel<&pad_tokens_kernel>}};
+  add_quantizing<TokenFormat::nvfp4, TokenFormat::fp16, TokenFormat::bf16>(kernels);
+  add_packing<Packing::exact, Packing::factors, Packing::fast>(kernels);
+  add_products<dense_small_configs>(kernels);
+  add_products<dense_default_configs>(kernels);
+  add_products<grouped_small_configs>(kernels);
+  return kernels;
+}
+
+}  // namespace thresher::strategies::gemm::wgmma_dequant
