@@ -39,7 +39,7 @@ struct Command {
   double real = 0;
   bool is_on = false;
   Numerics numerics = Numerics::exact;
-  cli::ProblemOption problem;
+  cli::ProblemArgument problem;
 };
 
 }  // namespace

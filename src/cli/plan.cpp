@@ -379,7 +379,7 @@ void refuse_words_before(const CLI::App& command) {
 
 void add_plan(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<PlanArguments>();
-  const auto problem = std::make_shared<ProblemOption>();
+  const auto problem = std::make_shared<ProblemArgument>();
   CLI::App* command =
       app.add_subcommand("plan", "Says what `plan` would launch, how long it would take and why; needs no GPU");
   problem->add_to(*command);

@@ -57,7 +57,7 @@ std::array<std::int64_t, 3> shape_of(const std::string& text) {
 
 }  // namespace
 
-void ProblemOption::add_to(CLI::App& command) {
+void ProblemArgument::add_to(CLI::App& command) {
   command.add_option("problem", shape, "MxNxK of the dual GEMM, as in 256x4096x7168")->required();
   command.add_option("--a", a, "Format of the activations: " + one_of_formats())->capture_default_str();
   command.add_option("--b", b, "Format of the weights: " + one_of_formats())->capture_default_str();
@@ -67,7 +67,7 @@ void ProblemOption::add_to(CLI::App& command) {
       "tokens, else of the weights where they have 16 bits, else bf16");
 }
 
-DualGemmProblem ProblemOption::problem() const {
+DualGemmProblem ProblemArgument::problem() const {
   const auto [m, n, k] = shape_of(shape);
   DualGemmProblem problem{.m = m, .n = n, .k = k};
   problem.a = format_of("--a", a, operand_formats);

@@ -10,7 +10,7 @@ class App;
 
 namespace thresher::cli {
 
-struct ProblemOption {
+struct ProblemArgument {
   std::string shape;
   std::string a = "fp16";
   std::string b = "nvfp4";

@@ -15,7 +15,7 @@ namespace thresher::cli {
 namespace {
 
 struct ProfileArguments {
-  ProblemOption problem;
+  ProblemArgument problem;
   arena::ProfileOptions options;
   std::string device = "best";
   std::string json;

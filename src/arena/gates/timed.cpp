@@ -124,7 +124,7 @@ class ProblemTimer {
     if (fault.empty() && times.clock_fault.empty()) {
       fault = calls.last_look();
     }
-    const Verification seen = calls.take_verification();
+    const VerifiedCounts seen = calls.take_verified_counts();
     verification_.samples += seen.samples;
     verification_.calls += seen.calls;
     verification_.calls_looked_at += seen.looked;

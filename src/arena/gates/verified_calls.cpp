@@ -247,7 +247,7 @@ std::string VerifiedCalls::look_at_each(Lane& there, const Batch& batch) {
     faults[at] =
         there.inspector->fault_in(looks[chosen[at]], inputs_of(calls_[set], plan_.group_of(set)), calls_[set].poison);
   });
-  verification_.looked += chosen.size();
+  verified_counts_.looked += chosen.size();
   for (std::size_t at = 0; at < chosen.size(); ++at) {
     if (!faults[at].empty()) {
       return fmt::format("call {} of {} of a sample: {}", chosen[at] + 1, batch.calls, faults[at]);
@@ -274,7 +274,7 @@ std::string VerifiedCalls::look_at_whole(Lane& there, std::size_t set) {
     baseline_is_wrong_ = true;
     return "the baseline that outputs are compared with is wrong itself: " + fault;
   }
-  ++verification_.whole;
+  ++verified_counts_.whole;
   return there.inspector->fault_against(download(there.sets[set], shapes_), download(baseline_.sets[trusted], shapes_));
 }
 
@@ -287,7 +287,7 @@ std::string VerifiedCalls::changed_input(Lane& there, std::size_t set, bool with
       }
     }
   }
-  verification_.compared += inputs.size();
+  verified_counts_.compared += inputs.size();
   const std::vector<std::string> changed = there.sets[set].changed_inputs(inputs);
   return changed.empty() ? "" : fmt::format("its input {} was written to", changed.front());
 }
@@ -320,9 +320,9 @@ std::string VerifiedCalls::inspect(Role role, const Batch& batch, bool closely) 
   if (!left_changed.empty()) {
     return left_changed;
   }
-  ++verification_.samples;
-  verification_.calls += batch.calls;
-  verification_.uncounted += kind_ == SampleKind::counted ? 0 : 1;
+  ++verified_counts_.samples;
+  verified_counts_.calls += batch.calls;
+  verified_counts_.uncounted += kind_ == SampleKind::counted ? 0 : 1;
   if (std::string fault = has_outputs_ ? look_at_each(there, batch) : ""; !fault.empty()) {
     return fault;
   }
@@ -375,7 +375,7 @@ std::string VerifiedCalls::last_look() {
     for (std::size_t group = 0; group < plan_.groups; ++group) {
       std::vector<HostTensor> weights = groups_[group];
       std::erase_if(weights, [](const HostTensor& input) { return !input.is_weight; });
-      verification_.compared += weights.size();
+      verified_counts_.compared += weights.size();
       if (const std::vector<std::string> changed = there->sets[group].changed_inputs(weights); !changed.empty()) {
         return fmt::format("the weights {} were written to", changed.front());
       }

@@ -18,7 +18,7 @@
 namespace thresher::arena {
 
 /// What was looked at, of all roles.
-struct Verification {
+struct VerifiedCounts {
   std::size_t samples = 0;
   std::size_t calls = 0;      ///< in them
   std::size_t looked = 0;     ///< of these, calls of which some elements were held against the definition
@@ -87,7 +87,7 @@ class VerifiedCalls final : public Attendant {
 
   [[nodiscard]] const CallPlan& plan() const noexcept { return plan_; }
   /// Since it was asked last.
-  [[nodiscard]] Verification take_verification() { return std::exchange(verification_, {}); }
+  [[nodiscard]] VerifiedCounts take_verified_counts() { return std::exchange(verified_counts_, {}); }
   [[nodiscard]] Clocked baseline() { return {*baseline_.runner, baseline_.rig->clock()}; }
   [[nodiscard]] std::optional<Clocked> contestant() {
     return contestant_ ? std::optional(Clocked{*contestant_->runner, contestant_->rig->clock()}) : std::nullopt;
@@ -154,7 +154,7 @@ class VerifiedCalls final : public Attendant {
   std::uint64_t samples_of_a_look_back_ = 8;
   bool baseline_is_wrong_ = false;
   std::optional<Repeated> repeated_;
-  Verification verification_;
+  VerifiedCounts verified_counts_;
   const Environment& environment_;
   Rig& own_;
 };
