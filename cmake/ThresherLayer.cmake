@@ -1,4 +1,4 @@
-# thresher_layer(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [PRECOMPILED kind] [TOGETHER])
+# thresher_layer(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [PRECOMPILED kind])
 #
 # One static library thresher_NAME (alias thresher::NAME) from the files of src/NAME. DEPENDS names the layers below it
 # that its public headers need or its sources call; LINK names third-party libraries. The direction of dependence is
@@ -13,10 +13,14 @@ set(thresher_warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-
 
 # thresher_compile_together(TARGET SOURCE...): up to six files of one folder are one translation unit, since most of the time
 # goes into headers and templates that all of them use. What is unnamed or static is so in all of them: it needs a name of its
-# own in its folder.
+# own in its folder. What the build writes stays apart, and so does what Highway compiles once for each kind of processor.
 function(thresher_compile_together target)
   foreach(source IN LISTS ARGN)
-    if(NOT source MATCHES "\\.cpp$")
+    if(IS_ABSOLUTE ${source} OR NOT source MATCHES "\\.cpp$")
+      continue()
+    endif()
+    file(STRINGS ${source} compiled_often REGEX "hwy/foreach_target.h")
+    if(compiled_often)
       continue()
     endif()
     get_filename_component(folder ${source} DIRECTORY)
@@ -40,7 +44,7 @@ function(thresher_library target)
 endfunction()
 
 function(thresher_layer name)
-  cmake_parse_arguments(ARG "TOGETHER" "PRECOMPILED" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(thresher_${name} STATIC ${ARG_SOURCES})
   add_library(thresher::${name} ALIAS thresher_${name})
   set_target_properties(thresher_${name} PROPERTIES EXPORT_NAME ${name})
@@ -60,17 +64,15 @@ function(thresher_layer name)
     set(ARG_PRECOMPILED library)
   endif()
   thresher_use_precompiled(thresher_${name} ${ARG_PRECOMPILED})
-  if(ARG_TOGETHER)
-    thresher_compile_together(thresher_${name} ${ARG_SOURCES})
-  endif()
+  thresher_compile_together(thresher_${name} ${ARG_SOURCES})
 endfunction()
 
-# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABEL label] [PREFIX prefix] [TOGETHER])
+# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABEL label] [PREFIX prefix])
 #
 # One GoogleTest executable test_NAME; every TEST becomes a ctest test with the label (cpu by default), its name
 # after the prefix where two executables share their tests (a folder's tests with one name would share their labels too).
 function(thresher_test name)
-  cmake_parse_arguments(ARG "TOGETHER" "PREFIX;LABEL" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "PREFIX;LABEL" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_executable(test_${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPENDS PREPEND thresher::)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gtest_main)
@@ -81,9 +83,7 @@ function(thresher_test name)
   else()
     thresher_use_precompiled(test_${name} tests)
   endif()
-  if(ARG_TOGETHER)
-    thresher_compile_together(test_${name} ${ARG_SOURCES})
-  endif()
+  thresher_compile_together(test_${name} ${ARG_SOURCES})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   # One: gtest_discover_tests takes a second for a property's name, and loses those behind it.
   if(NOT ARG_LABEL)

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/printable.hpp"
+#include "formats/reject.hpp"
 #include "formats/shard_index.hpp"
 #include "thresher/error.hpp"
 
@@ -16,8 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* usual_index = "model.safetensors.index.json";
 constexpr const char* usual_file = "model.safetensors";
-
-[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;

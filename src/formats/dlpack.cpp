@@ -30,7 +30,7 @@ constexpr std::array<TypePair, 6> type_pairs{{{Format::fp32, kDLFloat, 32},
                                               {Format::int32, kDLInt, 32},
                                               {Format::uint8, kDLUInt, 8}}};
 
-[[noreturn]] void reject(ErrorCode code, std::string_view role, const std::string& problem) {
+[[noreturn]] void reject_role(ErrorCode code, std::string_view role, const std::string& problem) {
   throw Error(code, fmt::format("{} {}", role, problem));
 }
 
@@ -40,10 +40,10 @@ Format format_of(const DLDataType& type, std::string_view role) {
       return pair.format;
     }
   }
-  reject(ErrorCode::unsupported, role,
-         fmt::format("has DLPack type code {} with {} bits and {} lanes, but only float32, float16, bfloat16, "
-                     "float8_e4m3fn, int32 and uint8 of one lane are supported",
-                     type.code, type.bits, type.lanes));
+  reject_role(ErrorCode::unsupported, role,
+              fmt::format("has DLPack type code {} with {} bits and {} lanes, but only float32, float16, bfloat16, "
+                          "float8_e4m3fn, int32 and uint8 of one lane are supported",
+                          type.code, type.bits, type.lanes));
 }
 
 DeviceId device_of(const DLDevice& device, std::string_view role) {
@@ -53,33 +53,33 @@ DeviceId device_of(const DLDevice& device, std::string_view role) {
     case kDLCUDA:
     case kDLCUDAManaged: return {DeviceKind::cuda, device.device_id};
     default:
-      reject(ErrorCode::unsupported, role,
-             fmt::format("lies on DLPack device type {}, but only CPU and CUDA memory are supported",
-                         static_cast<int>(device.device_type)));
+      reject_role(ErrorCode::unsupported, role,
+                  fmt::format("lies on DLPack device type {}, but only CPU and CUDA memory are supported",
+                              static_cast<int>(device.device_type)));
   }
 }
 
 void copy_shape(const DLTensor& source, std::string_view role, Tensor& view) {
   if (source.ndim < 0 || source.ndim > max_rank) {
-    reject(ErrorCode::unsupported, role,
-           fmt::format("has {} dimensions, but at most {} are supported", source.ndim, max_rank));
+    reject_role(ErrorCode::unsupported, role,
+                fmt::format("has {} dimensions, but at most {} are supported", source.ndim, max_rank));
   }
   if (source.ndim > 0 && source.shape == nullptr) {
-    reject(ErrorCode::invalid_argument, role, "has no shape");
+    reject_role(ErrorCode::invalid_argument, role, "has no shape");
   }
   view.rank = source.ndim;
   std::int64_t compact_stride = 1;
   for (int d = view.rank - 1; d >= 0; --d) {
     const auto i = static_cast<std::size_t>(d);
     if (source.shape[d] < 0) {
-      reject(ErrorCode::invalid_argument, role, fmt::format("has the negative extent {}", source.shape[d]));
+      reject_role(ErrorCode::invalid_argument, role, fmt::format("has the negative extent {}", source.shape[d]));
     }
     view.shape[i] = source.shape[d];
     view.strides[i] = source.strides != nullptr ? source.strides[d] : compact_stride;
     compact_stride = size_product(compact_stride, source.shape[d]);
   }
   if (view.elements() == too_large) {
-    reject(ErrorCode::invalid_argument, role, "has more elements than 63 bits can count");
+    reject_role(ErrorCode::invalid_argument, role, "has more elements than 63 bits can count");
   }
 }
 
@@ -94,25 +94,25 @@ struct Export {
 void check_nvfp4_scales(const Tensor& scales, std::int64_t rows, std::int64_t k, ScaleLayout layout,
                         std::string_view role) {
   if (scales.format != Format::uint8 && scales.format != Format::fp8_e4m3) {
-    reject(ErrorCode::invalid_argument, role,
-           fmt::format("has {} scales, but they must be uint8 or float8_e4m3fn", name(scales.format)));
+    reject_role(ErrorCode::invalid_argument, role,
+                fmt::format("has {} scales, but they must be uint8 or float8_e4m3fn", name(scales.format)));
   }
   if (!may_lie(layout, Format::nvfp4, OperandRole::tokens)) {
-    reject(ErrorCode::invalid_argument, role,
-           fmt::format("has {} scales, but those of NVFP4 are row-major or blocked", name(layout)));
+    reject_role(ErrorCode::invalid_argument, role,
+                fmt::format("has {} scales, but those of NVFP4 are row-major or blocked", name(layout)));
   }
   const bool row_major = layout == ScaleLayout::row_major;
   if (row_major && (scales.rank != 2 || scales.shape[0] != rows || scales.shape[1] != k / formats::scale_block)) {
-    reject(ErrorCode::invalid_argument, role,
-           fmt::format("needs row-major scales [{}, {}]", rows, k / formats::scale_block));
+    reject_role(ErrorCode::invalid_argument, role,
+                fmt::format("needs row-major scales [{}, {}]", rows, k / formats::scale_block));
   }
   if (scales.elements() != static_cast<std::int64_t>(scale_bytes(rows, k, layout))) {
-    reject(ErrorCode::invalid_argument, role,
-           fmt::format("has {} scales, but [{}, {}] needs {} in this layout", scales.elements(), rows, k,
-                       scale_bytes(rows, k, layout)));
+    reject_role(ErrorCode::invalid_argument, role,
+                fmt::format("has {} scales, but [{}, {}] needs {} in this layout", scales.elements(), rows, k,
+                            scale_bytes(rows, k, layout)));
   }
   if (!scales.is_contiguous()) {
-    reject(ErrorCode::invalid_argument, role, "has scales that are not contiguous");
+    reject_role(ErrorCode::invalid_argument, role, "has scales that are not contiguous");
   }
 }
 
@@ -125,14 +125,15 @@ Tensor from_dlpack(const DLTensor& tensor, std::string_view role) {
   copy_shape(tensor, role, view);
   if (tensor.data == nullptr) {
     if (view.elements() != 0) {
-      reject(ErrorCode::invalid_argument, role, "has elements, but its data pointer is null");
+      reject_role(ErrorCode::invalid_argument, role, "has elements, but its data pointer is null");
     }
     return view;
   }
   view.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const auto element_bytes = static_cast<std::uintptr_t>(bits(view.format) / 8);
   if (reinterpret_cast<std::uintptr_t>(view.data) % element_bytes != 0) {
-    reject(ErrorCode::invalid_argument, role, fmt::format("is not aligned to its {}-byte elements", element_bytes));
+    reject_role(ErrorCode::invalid_argument, role,
+                fmt::format("is not aligned to its {}-byte elements", element_bytes));
   }
   return view;
 }
@@ -141,18 +142,18 @@ Tensor nvfp4_from_dlpack(const DLTensor& values, const DLTensor& scales, ScaleLa
                          const DLTensor* global_scale, std::string_view role) {
   const Tensor bytes = from_dlpack(values, role);
   if (bytes.format != Format::uint8 || bytes.rank != 2) {
-    reject(ErrorCode::invalid_argument, role,
-           fmt::format("is {} with {} dimensions, but NVFP4 values are uint8 [rows, K/2]", name(bytes.format),
-                       bytes.rank));
+    reject_role(ErrorCode::invalid_argument, role,
+                fmt::format("is {} with {} dimensions, but NVFP4 values are uint8 [rows, K/2]", name(bytes.format),
+                            bytes.rank));
   }
   if (bytes.shape[1] > 1 && bytes.strides[1] != 1) {
-    reject(ErrorCode::invalid_argument, role, "has NVFP4 values whose rows are not contiguous");
+    reject_role(ErrorCode::invalid_argument, role, "has NVFP4 values whose rows are not contiguous");
   }
   const std::int64_t rows = bytes.shape[0];
   const std::int64_t k = size_product(bytes.shape[1], 2);
   if (k % formats::scale_block != 0) {
-    reject(ErrorCode::invalid_argument, role,
-           fmt::format("has K = {}, but NVFP4 needs a multiple of {}", k, formats::scale_block));
+    reject_role(ErrorCode::invalid_argument, role,
+                fmt::format("has K = {}, but NVFP4 needs a multiple of {}", k, formats::scale_block));
   }
   const Tensor scale_view = from_dlpack(scales, role);
   check_nvfp4_scales(scale_view, rows, k, layout, role);
@@ -164,12 +165,12 @@ Tensor nvfp4_from_dlpack(const DLTensor& values, const DLTensor& scales, ScaleLa
   if (global_scale != nullptr) {
     global_view = from_dlpack(*global_scale, role);
     if (global_view.format != Format::fp32 || global_view.elements() != 1) {
-      reject(ErrorCode::invalid_argument, role, "has a global scale that is not one float32");
+      reject_role(ErrorCode::invalid_argument, role, "has a global scale that is not one float32");
     }
     view.global_scale = static_cast<const float*>(global_view.data);
   }
   if (scale_view.device != bytes.device || global_view.device != bytes.device) {
-    reject(ErrorCode::invalid_argument, role, "has values and scales on different devices");
+    reject_role(ErrorCode::invalid_argument, role, "has values and scales on different devices");
   }
   return view;
 }

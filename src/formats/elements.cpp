@@ -33,18 +33,19 @@ double nvfp4_element(const Tensor& matrix, std::int64_t row, std::int64_t column
 }
 
 template <typename... Arguments>
-[[noreturn]] void reject(std::string_view role, fmt::format_string<Arguments...> problem, Arguments&&... arguments) {
+[[noreturn]] void reject_role(std::string_view role, fmt::format_string<Arguments...> problem,
+                              Arguments&&... arguments) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} {}", role, fmt::format(problem, std::forward<Arguments>(arguments)...)));
 }
 
 void check_nvfp4(const Tensor& tensor, std::string_view role) {
   if (tensor.shape[1] % scale_block != 0) {
-    reject(role, "is NVFP4 with K = {}, but K must be a multiple of {}", tensor.shape[1], scale_block);
+    reject_role(role, "is NVFP4 with K = {}, but K must be a multiple of {}", tensor.shape[1], scale_block);
   }
   if (tensor.strides[0] % 2 != 0) {
-    reject(role, "is NVFP4 with a row stride of {} elements, but rows must start on a byte: use an even stride",
-           tensor.strides[0]);
+    reject_role(role, "is NVFP4 with a row stride of {} elements, but rows must start on a byte: use an even stride",
+                tensor.strides[0]);
   }
 }
 
@@ -54,19 +55,19 @@ void check_scales(const Tensor& tensor, std::string_view role) {
     check_nvfp4(tensor, role);
   }
   if (tensor.scales.data == nullptr && tensor.elements() != 0) {
-    reject(role, "is {} without scales; set Tensor::scales.data to its {} scales", traits.name,
-           name(traits.scale_format));
+    reject_role(role, "is {} without scales; set Tensor::scales.data to its {} scales", traits.name,
+                name(traits.scale_format));
   }
   if (!may_lie(tensor.scales.layout, tensor.format, OperandRole::tokens)) {
-    reject(role, "is {} with {} scales, which they cannot be", traits.name, name(tensor.scales.layout));
+    reject_role(role, "is {} with {} scales, which they cannot be", traits.name, name(tensor.scales.layout));
   }
   const Scales::Block& block = tensor.scales.block;
   const std::int64_t k = tensor.shape[1];
   if (tensor.scales.format != traits.scale_format ||
       (block != scale_block_of(tensor.format, OperandRole::tokens, k) &&
        block != scale_block_of(tensor.format, OperandRole::weights, k))) {
-    reject(role, "is {} with {} scales of {} rows and {} columns each; Tensor::describe_scales says what they are",
-           traits.name, name(tensor.scales.format), block.rows, block.columns);
+    reject_role(role, "is {} with {} scales of {} rows and {} columns each; Tensor::describe_scales says what they are",
+                traits.name, name(tensor.scales.format), block.rows, block.columns);
   }
 }
 
@@ -74,29 +75,30 @@ void check_scales(const Tensor& tensor, std::string_view role) {
 
 void check_matrix(const Tensor& tensor, std::string_view role, std::int64_t rows, std::int64_t columns, Format format) {
   if (tensor.format != format) {
-    reject(role, "is {}, but the problem says {}", name(tensor.format), name(format));
+    reject_role(role, "is {}, but the problem says {}", name(tensor.format), name(format));
   }
   if (tensor.rank != 2) {
-    reject(role, "has {} dimensions, but must be a matrix", tensor.rank);
+    reject_role(role, "has {} dimensions, but must be a matrix", tensor.rank);
   }
   if (tensor.shape[0] != rows || tensor.shape[1] != columns) {
-    reject(role, "is [{}, {}], but the problem needs [{}, {}]", tensor.shape[0], tensor.shape[1], rows, columns);
+    reject_role(role, "is [{}, {}], but the problem needs [{}, {}]", tensor.shape[0], tensor.shape[1], rows, columns);
   }
   if (rows < 0 || columns < 0) {
-    reject(role, "has the negative shape [{}, {}]", rows, columns);
+    reject_role(role, "has the negative shape [{}, {}]", rows, columns);
   }
   if (tensor.device.kind != DeviceKind::cpu) {
-    reject(role, "lies in GPU memory, but must be in CPU memory here; copy it first");
+    reject_role(role, "lies in GPU memory, but must be in CPU memory here; copy it first");
   }
   if ((columns > 1 && tensor.strides[1] != 1) || (rows > 1 && tensor.strides[0] < columns)) {
-    reject(role, "has the strides [{}, {}], but the last dimension must be contiguous and rows must not overlap",
-           tensor.strides[0], tensor.strides[1]);
+    reject_role(role, "has the strides [{}, {}], but the last dimension must be contiguous and rows must not overlap",
+                tensor.strides[0], tensor.strides[1]);
   }
   if (rows != 0 && columns != 0 && size_product(rows, std::max(tensor.strides[0], columns)) == too_large) {
-    reject(role, "is [{}, {}] with a row stride of {}, more than 63 bits can count", rows, columns, tensor.strides[0]);
+    reject_role(role, "is [{}, {}] with a row stride of {}, more than 63 bits can count", rows, columns,
+                tensor.strides[0]);
   }
   if (tensor.data == nullptr && tensor.elements() != 0) {
-    reject(role, "has no data; its pointer is null");
+    reject_role(role, "has no data; its pointer is null");
   }
   if (format_traits(format).has_scales()) {
     check_scales(tensor, role);

@@ -10,13 +10,11 @@
 #include <utility>
 
 #include "core/printable.hpp"
+#include "formats/reject.hpp"
 #include "formats/weight_parts.hpp"
-#include "thresher/error.hpp"
 
 namespace thresher::formats {
 namespace {
-
-[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
 /// How a family of models calls its matrices.
 struct Family {

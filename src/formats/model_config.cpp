@@ -13,6 +13,7 @@
 #include "core/input_file.hpp"
 #include "core/printable.hpp"
 #include "formats/config_words.hpp"
+#include "formats/reject.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
@@ -22,8 +23,6 @@ using nlohmann::json;
 
 constexpr std::uint64_t max_config_bytes = std::uint64_t{4} << 20;
 constexpr std::size_t deepest = 64;
-
-[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
 /// Python's json writes Infinity and NaN, which are no JSON: they become texts, which are no numbers.
 std::string with_quoted_numbers(std::string_view text) {

@@ -9,14 +9,12 @@
 
 #include "core/integers.hpp"
 #include "core/printable.hpp"
+#include "formats/reject.hpp"
 #include "formats/scales.hpp"
 #include "formats/weight_parts.hpp"
-#include "thresher/error.hpp"
 
 namespace thresher::formats {
 namespace {
-
-[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
 void check_is_matrix(const LocatedTensor& located) {
   if (located.tensor->shape.size() != 2) {

@@ -22,6 +22,7 @@
 #include "formats/kept_names.hpp"
 #include "formats/mxfp4.hpp"
 #include "formats/nvfp4.hpp"
+#include "formats/reject.hpp"
 #include "formats/safetensors.hpp"
 #include "formats/scales.hpp"
 #include "formats/stack_layout.hpp"
@@ -145,8 +146,6 @@ class Selector {
   }
 
  private:
-  [[noreturn]] static void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
-
   [[nodiscard]] bool is_used(const std::string& pattern) const {
     const auto& tensors = file_.header().tensors;
     return std::any_of(tensors.begin(), tensors.end(),

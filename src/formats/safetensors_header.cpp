@@ -62,7 +62,7 @@ std::optional<Dtype> dtype_named(std::string_view text) {
   return std::nullopt;
 }
 
-[[noreturn]] void reject(std::string_view file, const std::string& problem) {
+[[noreturn]] void reject_file(std::string_view file, const std::string& problem) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{} is not a valid safetensors file: {}", file, problem));
 }
 
@@ -218,8 +218,8 @@ void check_sizes(const SafetensorsHeader& header, std::string_view file) {
   for (const StoredTensor& tensor : header.tensors) {
     const std::uint64_t expected = stored_bytes(tensor, file);
     if (tensor.bytes() != expected) {
-      reject(file, fmt::format("tensor {} has {} bytes of data, but {} needs {}", quoted_name(tensor.name),
-                               tensor.bytes(), type_and_shape(tensor), expected));
+      reject_file(file, fmt::format("tensor {} has {} bytes of data, but {} needs {}", quoted_name(tensor.name),
+                                    tensor.bytes(), type_and_shape(tensor), expected));
     }
   }
 }
@@ -229,18 +229,19 @@ void check_coverage(const SafetensorsHeader& header, std::uint64_t data_bytes, s
   std::uint64_t covered = 0;
   for (const StoredTensor& tensor : header.tensors) {
     if (tensor.end > data_bytes) {
-      reject(file, fmt::format("the data of tensor {} end at byte {}, but the file has only {}; it may be truncated",
-                               quoted_name(tensor.name), tensor.end, data_bytes));
+      reject_file(file,
+                  fmt::format("the data of tensor {} end at byte {}, but the file has only {}; it may be truncated",
+                              quoted_name(tensor.name), tensor.end, data_bytes));
     }
     if (tensor.begin != covered) {
-      reject(file,
-             fmt::format("the data of tensor {} begin at byte {}, but must begin at {}, where the data before end",
-                         quoted_name(tensor.name), tensor.begin, covered));
+      reject_file(file,
+                  fmt::format("the data of tensor {} begin at byte {}, but must begin at {}, where the data before end",
+                              quoted_name(tensor.name), tensor.begin, covered));
     }
     covered = tensor.end;
   }
   if (covered != data_bytes) {
-    reject(file, fmt::format("it has {} bytes of data, but its tensors cover {}", data_bytes, covered));
+    reject_file(file, fmt::format("it has {} bytes of data, but its tensors cover {}", data_bytes, covered));
   }
 }
 
@@ -260,19 +261,19 @@ std::string type_and_shape(const StoredTensor& tensor) {
 std::uint64_t safetensors_header_length(std::span<const std::byte> first_bytes, std::uint64_t file_bytes,
                                         std::string_view file) {
   if (first_bytes.size() < length_bytes) {
-    reject(file, fmt::format("it has {} bytes, not even the 8 of a header's length", file_bytes));
+    reject_file(file, fmt::format("it has {} bytes, not even the 8 of a header's length", file_bytes));
   }
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) {
     length |= std::to_integer<std::uint64_t>(first_bytes[i]) << (8 * i);
   }
   if (length > max_header_bytes) {
-    reject(file,
-           fmt::format("its header claims {} bytes, and more than {} are not believed", length, max_header_bytes));
+    reject_file(file,
+                fmt::format("its header claims {} bytes, and more than {} are not believed", length, max_header_bytes));
   }
   if (length > file_bytes - length_bytes) {
-    reject(file, fmt::format("its header claims {} bytes, but only {} follow; it may be truncated", length,
-                             file_bytes - length_bytes));
+    reject_file(file, fmt::format("its header claims {} bytes, but only {} follow; it may be truncated", length,
+                                  file_bytes - length_bytes));
   }
   return length;
 }
@@ -281,32 +282,33 @@ std::uint64_t stored_bytes(const StoredTensor& tensor, std::string_view file) {
   auto size_bits = static_cast<std::int64_t>(bits(tensor.dtype));
   for (const std::int64_t extent : tensor.shape) {
     if (extent < 0) {
-      reject(file, fmt::format("tensor {} has the negative extent {}", quoted_name(tensor.name), extent));
+      reject_file(file, fmt::format("tensor {} has the negative extent {}", quoted_name(tensor.name), extent));
     }
     size_bits = size_product(size_bits, extent);
   }
   if (size_bits == too_large) {
-    reject(file, fmt::format("tensor {} is {}, which is too large", quoted_name(tensor.name), type_and_shape(tensor)));
+    reject_file(file,
+                fmt::format("tensor {} is {}, which is too large", quoted_name(tensor.name), type_and_shape(tensor)));
   }
   if (size_bits % 8 != 0) {
-    reject(file,
-           fmt::format("tensor {} has {} bits, which do not fill whole bytes", quoted_name(tensor.name), size_bits));
+    reject_file(
+        file, fmt::format("tensor {} has {} bits, which do not fill whole bytes", quoted_name(tensor.name), size_bits));
   }
   return static_cast<std::uint64_t>(size_bits / 8);
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_bytes, std::string_view file) {
   if (text.empty() || text.front() != '{') {
-    reject(file, "its header does not begin with {");
+    reject_file(file, "its header does not begin with {");
   }
   // The parser takes a NUL for the end of its input, and would not see what follows.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    reject(file, fmt::format("its header has a NUL at byte {}, where JSON has none; it is padded with spaces",
-                             length_bytes + nul));
+    reject_file(file, fmt::format("its header has a NUL at byte {}, where JSON has none; it is padded with spaces",
+                                  length_bytes + nul));
   }
   HeaderReader reader;
   if (!json::sax_parse(text.begin(), text.end(), &reader)) {
-    reject(file, reader.problem);
+    reject_file(file, reader.problem);
   }
   std::sort(reader.header.tensors.begin(), reader.header.tensors.end(),
             [](const StoredTensor& left, const StoredTensor& right) {

@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr std::uint64_t max_index_bytes = 100'000'000;
 constexpr int deepest = 16;
 
-[[noreturn]] void reject(std::string_view file, const std::string& problem) {
+[[noreturn]] void reject_index(std::string_view file, const std::string& problem) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{} is not a valid index of a checkpoint: {}", file, problem));
 }
 
@@ -119,14 +119,14 @@ class IndexReader : public nlohmann::json_sax<json> {
 WeightMap parse_shard_index(std::string_view text, std::string_view file) {
   // The parser takes a NUL for the end of its input, and would not see what follows.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    reject(file, fmt::format("it has a NUL at byte {}, where JSON has none", nul));
+    reject_index(file, fmt::format("it has a NUL at byte {}, where JSON has none", nul));
   }
   IndexReader reader;
   if (!json::sax_parse(text.begin(), text.end(), &reader)) {
-    reject(file, reader.problem);
+    reject_index(file, reader.problem);
   }
   if (!reader.has_weight_map) {
-    reject(file, "it has no weight_map");
+    reject_index(file, "it has no weight_map");
   }
   return std::move(reader.files);
 }

@@ -11,15 +11,13 @@
 #include "core/integers.hpp"
 #include "core/printable.hpp"
 #include "formats/operands.hpp"
+#include "formats/reject.hpp"
 #include "formats/scales.hpp"
 #include "formats/sound_scales.hpp"
 #include "formats/weight_parts.hpp"
-#include "thresher/error.hpp"
 
 namespace thresher::formats {
 namespace {
-
-[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
 LocatedTensor found(const Checkpoint& checkpoint, std::string_view name) {
   if (!checkpoint.has(name)) {

@@ -16,6 +16,7 @@
 #include "core/printable.hpp"
 #include "formats/mxfp4.hpp"
 #include "formats/numbers.hpp"
+#include "formats/reject.hpp"
 #include "formats/scales.hpp"
 #include "formats/sound_scales.hpp"
 #include "thresher/error.hpp"
@@ -25,8 +26,6 @@ namespace {
 
 constexpr std::string_view packed_suffix = "_packed";
 constexpr std::string_view weight_suffix = ".weight";
-
-[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
 /// What is known of a tensor that belongs to a layer and is not read, by how its name ends.
 struct Unread {

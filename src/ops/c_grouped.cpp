@@ -12,7 +12,7 @@ namespace {
 using namespace thresher;
 using namespace thresher::c;
 
-thresher_grouped_problem default_problem() {
+thresher_grouped_problem default_grouped_problem() {
   auto problem = with_default_activation<thresher_grouped_problem>();
   problem.row_ids_divisor = GroupedProblem{}.row_ids_divisor;
   return problem;
@@ -20,7 +20,7 @@ thresher_grouped_problem default_problem() {
 
 GroupedProblem problem_of(const thresher_grouped_problem* problem) {
   const thresher_grouped_problem given =
-      known(problem, "problem", offsetof(thresher_grouped_problem, activation), default_problem());
+      known(problem, "problem", offsetof(thresher_grouped_problem, activation), default_grouped_problem());
   require_unset(given.reserved, "problem.reserved");
   GroupedProblem made{.experts = given.experts,
                       .rows = given.rows,
@@ -149,7 +149,7 @@ GroupedTensors tensors_of(const thresher_grouped& plan, const thresher_grouped_t
 }  // namespace
 
 void thresher_grouped_problem_init(thresher_grouped_problem* problem, uint32_t struct_size) {
-  fill(problem, struct_size, default_problem());
+  fill(problem, struct_size, default_grouped_problem());
 }
 
 void thresher_grouped_weights_view_init(thresher_grouped_weights_view* view, uint32_t struct_size) {

@@ -20,7 +20,7 @@
 namespace thresher::ops {
 namespace {
 
-namespace tensors = strategies::grouped_gemm;
+namespace grouped = strategies::grouped_gemm;
 using strategies::PlannedCall;
 using strategies::moe_layer::RoutedTensors;
 using Tensors = std::array<Tensor, strategies::moe_layer::routed_tensor_count>;
@@ -144,10 +144,10 @@ class PackedByStrategy final : public PackedGroupedWeights::Storage {
         packed_(runtime::DeviceBuffer(device.id().ordinal, call.packed_bytes(), "the packed weights")) {
     const int ordinal = device.id().ordinal;
     Tensors all{};
-    all[tensors::gate_index] = views_.gate;
-    all[tensors::up_index] = views_.up;
-    all[tensors::gate_bias_index] = views_.gate_bias;
-    all[tensors::up_bias_index] = views_.up_bias;
+    all[grouped::gate_index] = views_.gate;
+    all[grouped::up_index] = views_.up;
+    all[grouped::gate_bias_index] = views_.gate_bias;
+    all[grouped::up_bias_index] = views_.up_bias;
     if (packed_.bytes() > 0) {
       const strategies::CallTensors tensors{all, nullptr, packed_.data()};
       CudaCall(*call.packing, ordinal, tensors).run({}, tensors);
@@ -272,10 +272,10 @@ std::string alignment_obstacle(const strategies::Alignment& alignment, const Ten
 }
 
 /// Why the call cannot read weights where they lie: what comes with each call is not judged.
-std::string weights_obstacle(const PlannedCall& call, const WeightViews& views) {
+std::string stacks_obstacle(const PlannedCall& call, const WeightViews& views) {
   for (const strategies::Alignment& alignment : call.alignments) {
-    const bool is_gate = alignment.tensor == tensors::gate_index;
-    if (is_gate || (alignment.tensor == tensors::up_index && views.up.rank > 0)) {
+    const bool is_gate = alignment.tensor == grouped::gate_index;
+    if (is_gate || (alignment.tensor == grouped::up_index && views.up.rank > 0)) {
       if (std::string sentence =
               alignment_obstacle(alignment, is_gate ? views.gate : views.up, is_gate ? "b1 (gate)" : "b2 (up)");
           !sentence.empty()) {
@@ -319,7 +319,7 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
     require_on_gpu(of.c.data, "c");
     const CudaCall& call = call_for(rows_of(of));
     for (const strategies::Alignment& alignment : call.planned().alignments) {
-      if (alignment.tensor == tensors::tokens_index) {
+      if (alignment.tensor == grouped::tokens_index) {
         if (const std::string sentence = alignment_obstacle(alignment, of.a, "a"); !sentence.empty()) {
           throw Error(ErrorCode::invalid_argument, sentence + ", as this plan needs it");
         }
@@ -412,7 +412,7 @@ std::shared_ptr<const GroupedGemm::Backend> plan_matrices(
     const Device& device, const GroupedProblem& problem, const GroupedWeights& weights,
     const std::shared_ptr<const PackedGroupedWeights::Storage>& keeps, const GroupedOptions& options, Bounds bounds) {
   const WeightViews views = weight_views(weights);
-  const auto obstacle = [&](const PlannedCall& call) { return weights_obstacle(call, views); };
+  const auto obstacle = [&](const PlannedCall& call) { return stacks_obstacle(call, views); };
   std::vector<PlannedRows> calls = planned_calls(device, problem, options, bounds, obstacle);
   Operands operands{views, nullptr, keeps};
   if (const PlannedCall& call = calls.back().call; call.packing != nullptr) {

@@ -40,12 +40,12 @@ Dtype scale_type(Format format) {
   return format_traits(format).scale_format == Format::fp32 ? Dtype::f32 : Dtype::f8_e4m3;
 }
 
-using Shape = std::vector<std::int64_t>;
+using Extents = std::vector<std::int64_t>;
 
 /// As the file counts: bytes, where several values share one.
-Shape value_shape(const PackedContent& content) {
+Extents value_shape(const PackedContent& content) {
   const std::int64_t columns = bits(content.format) < 8 ? content.k * bits(content.format) / 8 : content.k;
-  return content.experts == 0 ? Shape{content.n, columns} : Shape{content.experts, content.rows(), columns};
+  return content.experts == 0 ? Extents{content.n, columns} : Extents{content.experts, content.rows(), columns};
 }
 
 std::int64_t global_scale_count(const PackedContent& content) { return std::max<std::int64_t>(content.experts, 1); }
@@ -55,7 +55,7 @@ template <class Add>
 void for_each_tensor(const PackedContent& content, Add add) {
   const bool is_matrices = content.layout == matrices_layout;
   if (!is_matrices) {
-    add("packed", Dtype::u8, Shape{static_cast<std::int64_t>(content.packed.size())}, content.packed);
+    add("packed", Dtype::u8, Extents{static_cast<std::int64_t>(content.packed.size())}, content.packed);
   }
   for (std::size_t i = 0; i < matrix_names.size(); ++i) {
     const PackedMatrix& matrix = content.matrices.at(i);
@@ -67,13 +67,13 @@ void for_each_tensor(const PackedContent& content, Add add) {
     if (is_matrices && is_there && format_traits(content.format).has_scales()) {
       const auto count =
           static_cast<std::int64_t>(matrix.scales.size()) * 8 / bits(format_traits(content.format).scale_format);
-      add(name + "_scale", scale_type(content.format), Shape{count}, matrix.scales);
+      add(name + "_scale", scale_type(content.format), Extents{count}, matrix.scales);
     }
     if (!matrix.global_scale.empty()) {
-      add(name + "_global_scale", Dtype::f32, Shape{global_scale_count(content)}, matrix.global_scale);
+      add(name + "_global_scale", Dtype::f32, Extents{global_scale_count(content)}, matrix.global_scale);
     }
     if (content.bias_format && is_there) {
-      add(name + "_bias", value_type(*content.bias_format), Shape{content.experts, content.rows()}, matrix.bias);
+      add(name + "_bias", value_type(*content.bias_format), Extents{content.experts, content.rows()}, matrix.bias);
     }
   }
 }
@@ -249,7 +249,7 @@ class PackedReader {
 
   [[nodiscard]] Bytes bytes(const StoredTensor& of) const { return source_.read(of); }
 
-  [[nodiscard]] Bytes bytes(const std::string& name, Dtype dtype, const Shape& shape) const {
+  [[nodiscard]] Bytes bytes(const std::string& name, Dtype dtype, const Extents& shape) const {
     const StoredTensor& found = tensor(name);
     if (found.dtype != dtype || found.shape != shape) {
       fail(fmt::format("its tensor {} is {}, expected {}, it is damaged: pack the weights again", name,
@@ -296,7 +296,7 @@ class PackedReader {
     const bool is_serial = entry(version_key) == version_with_serial_sum;
     ContentFingerprint sum;
     Fingerprint serial;
-    for_each_tensor(content, [&](const std::string& name, Dtype, const Shape&, const Bytes& held) {
+    for_each_tensor(content, [&](const std::string& name, Dtype, const Extents&, const Bytes& held) {
       if (is_serial) {
         serial.add(name).add({reinterpret_cast<const char*>(held.data()), held.size()});
       } else {
@@ -320,7 +320,7 @@ PackedImage::PackedImage(const PackedContent& content) {
                 fmt::format("the weights have k = {}, expected a multiple of {}", content.k, multiple));
   }
   std::uint64_t end = 0;
-  for_each_tensor(content, [&](const std::string& name, Dtype dtype, const Shape& shape, const Bytes& held) {
+  for_each_tensor(content, [&](const std::string& name, Dtype dtype, const Extents& shape, const Bytes& held) {
     const std::uint64_t begin = (end + packed_image_alignment - 1) / packed_image_alignment * packed_image_alignment;
     if (begin > end) {
       header_.tensors.push_back({"padding." + name, Dtype::u8, {static_cast<std::int64_t>(begin - end)}, end, begin});

@@ -154,6 +154,12 @@ bool is_aligned(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
 }
 
+void check_extent(std::string_view argument, std::int64_t extent, std::int64_t least) {
+  if (extent < least || extent > max_extent) {
+    refuse("problem.{} is {}, expected {} to {}", argument, extent, least, max_extent);
+  }
+}
+
 void check_operand_format(std::string_view argument, Format format) {
   if (!format_traits(format).is_operand) {
     refuse("{} is {}, expected {}", argument, name(format), one_of(operand_formats));

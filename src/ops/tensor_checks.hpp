@@ -47,6 +47,10 @@ class Shape {
   std::size_t rank_ = 0;
 };
 
+/// Rows and ids are int32 on every device.
+inline constexpr std::int64_t max_extent = (std::int64_t{1} << 31) - 1;
+/// An extent of a problem is between the least and max_extent.
+void check_extent(std::string_view argument, std::int64_t extent, std::int64_t least);
 /// Of a problem.
 void check_operand_format(std::string_view argument, Format format);
 /// problem.out, and problem.n columns of it.

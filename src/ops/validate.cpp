@@ -8,8 +8,6 @@
 namespace thresher::ops {
 namespace {
 
-constexpr std::int64_t max_extent = std::int64_t{1} << 31;
-
 void check_matrix_at(const char* argument, const Tensor& tensor, Format format, std::int64_t rows, std::int64_t columns,
                      std::size_t alignment, DeviceId device) {
   check_matrix(argument, tensor, format, rows, columns, device, OperandRole::tokens);
@@ -23,9 +21,7 @@ void validate(const DualGemmProblem& problem) {
   check_operand_format("problem.b", problem.b);
   for (const auto& [argument, extent] :
        {std::pair{"m", problem.m}, std::pair{"n", problem.n}, std::pair{"k", problem.k}}) {
-    if (extent < 0 || extent >= max_extent) {
-      refuse("problem.{} is {}, expected 0 to {}", argument, extent, max_extent - 1);
-    }
+    check_extent(argument, extent, 0);
   }
   check_output(problem.out, problem.n);
   check_depth(problem.k, problem.a, problem.b);

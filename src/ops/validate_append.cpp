@@ -12,14 +12,7 @@
 namespace thresher::ops {
 namespace {
 
-constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
 constexpr std::size_t row_alignment = 16;
-
-void check_size(const char* argument, std::int64_t extent, std::int64_t least) {
-  if (extent < least || extent > most) {
-    refuse("problem.{} is {}, expected {} to {}", argument, extent, least, most);
-  }
-}
 
 void check_row_length(const char* argument, std::int64_t columns) {
   constexpr std::int64_t longest = 1024;
@@ -63,7 +56,7 @@ void check_numbers(const char* argument, const TokenNumbers& numbers, std::int64
 }
 
 void check_positions(const AppendProblem& problem, const AppendTensors& tensors, std::int64_t tokens) {
-  const std::int64_t limit = problem.max_position > 0 ? problem.max_position - 1 : most;
+  const std::int64_t limit = problem.max_position > 0 ? problem.max_position - 1 : max_extent;
   for (std::int64_t token = 0; token < tokens; ++token) {
     const std::int64_t position = reference::number(tensors.positions, token);
     if (position < 0 || position > limit) {
@@ -91,7 +84,7 @@ void check_slots(const AppendProblem& problem, const TokenNumbers& slots, std::i
   }
 }
 
-void check_descale(const char* argument, const AppendProblem& problem, const Tensor& descale, DeviceId device) {
+void check_pages_descale(const char* argument, const AppendProblem& problem, const Tensor& descale, DeviceId device) {
   if (descale.data == nullptr) {
     return;
   }
@@ -131,7 +124,7 @@ struct Named {
 
 /// What is written lies apart from all that is read and from all else that is written. That q_out may be q, and k_out
 /// k, is looked at before.
-void check_outputs_not_overlapping(const AppendTensors& tensors, std::int64_t tokens, DeviceId device) {
+void check_pages_not_overlapping(const AppendTensors& tensors, std::int64_t tokens, DeviceId device) {
   const auto numbers = [&](const TokenNumbers& of) {
     return Tensor::contiguous(const_cast<void*>(of.data), Format::int32, {tokens, of.bits / 32}, device);
   };
@@ -174,12 +167,12 @@ void validate(const AppendProblem& problem) {
   if (cache != problem.format && cache != Format::fp8_e4m3) {
     refuse("problem.kv_format is {}, expected {} (problem.format) or fp8_e4m3", name(cache), name(problem.format));
   }
-  check_size("tokens", problem.tokens, 0);
-  check_size("heads", problem.heads, 1);
-  check_size("kv_heads", problem.kv_heads, 1);
-  check_size("page_size", problem.page_size, 1);
-  check_size("pages", problem.pages, 1);
-  check_size("max_position", problem.max_position, 0);
+  check_extent("tokens", problem.tokens, 0);
+  check_extent("heads", problem.heads, 1);
+  check_extent("kv_heads", problem.kv_heads, 1);
+  check_extent("page_size", problem.page_size, 1);
+  check_extent("pages", problem.pages, 1);
+  check_extent("max_position", problem.max_position, 0);
   check_row_length("head_dim", problem.head_dim);
   if (problem.value_dim != 0) {
     check_row_length("value_dim", problem.value_dim);
@@ -227,14 +220,14 @@ void validate_run(const AppendProblem& problem, const AppendTensors& tensors, De
   check_written("v_cache", tensors.v_cache, cache,
                 {problem.pages, problem.page_size, problem.kv_heads, reference::value_dim(problem)}, device);
   check_table(problem, tensors.cos_sin, device);
-  check_descale("k_descale", problem, tensors.k_descale, device);
-  check_descale("v_descale", problem, tensors.v_descale, device);
+  check_pages_descale("k_descale", problem, tensors.k_descale, device);
+  check_pages_descale("v_descale", problem, tensors.v_descale, device);
   check_numbers("slots", tensors.slots, tokens);
   const bool turns = problem.pairs != RotaryPairs::none;
   if (turns) {
     check_numbers("positions", tensors.positions, tokens);
   }
-  check_outputs_not_overlapping(tensors, tokens, device);
+  check_pages_not_overlapping(tensors, tokens, device);
   if (device.kind == DeviceKind::cpu) {
     check_slots(problem, tensors.slots, tokens);
     if (turns) {

@@ -14,15 +14,16 @@
 namespace thresher {
 namespace {
 
+using ops::check_extent;
 using ops::check_no_overlap;
 using ops::check_not_overlapping;
 using ops::check_outside_workspace;
 using ops::check_place;
 using ops::check_strides;
+using ops::max_extent;
 using ops::refuse;
 using ops::Shape;
 
-constexpr std::int64_t max_extent = (std::int64_t{1} << 31) - 1;
 constexpr std::size_t data_alignment_bytes = 16;
 
 void check_operand(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape,
@@ -40,12 +41,6 @@ void check_offsets(std::string_view argument, const Tensor& tensor, std::int64_t
   if (device.kind == DeviceKind::cpu) {
     validate_cu_seqlens(argument, {static_cast<const std::int32_t*>(tensor.data), static_cast<std::size_t>(batch + 1)},
                         rows);
-  }
-}
-
-void check_extent(std::string_view argument, std::int64_t extent, std::int64_t least) {
-  if (extent < least || extent > max_extent) {
-    refuse("problem.{} is {}, expected {} to {}", argument, extent, least, max_extent);
   }
 }
 

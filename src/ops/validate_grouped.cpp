@@ -10,15 +10,6 @@
 namespace thresher::ops {
 namespace {
 
-/// Rows and ids are int32 on every device.
-constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
-
-void check_extent(const char* argument, std::int64_t extent, std::int64_t least) {
-  if (extent < least || extent > most) {
-    refuse("problem.{} is {}, expected {} to {}", argument, extent, least, most);
-  }
-}
-
 /// One matrix for each expert. Those with scales lie one behind the other without gaps.
 void check_stack(std::string_view argument, const Tensor& tensor, const Shape& shape, DeviceId device,
                  OperandRole role) {
@@ -180,16 +171,16 @@ void validate(const GroupedProblem& problem) {
   check_extent("expected_rows", problem.expected_rows, 0);
   check_output(problem.out, problem.n);
   check_depth(problem.k, problem.a, problem.b);
-  if (problem.layout == RowLayout::slots && size_product(problem.experts, problem.rows) > most) {
+  if (problem.layout == RowLayout::slots && size_product(problem.experts, problem.rows) > max_extent) {
     refuse("problem.experts times problem.rows (the capacity of a slot) is {} times {}, expected at most {}",
-           problem.experts, problem.rows, most);
+           problem.experts, problem.rows, max_extent);
   }
   check_extent("row_ids_divisor", problem.row_ids_divisor, 1);
   if (problem.layout == RowLayout::gathered) {
     check_extent("tokens", problem.tokens, 0);
-    if (size_product(problem.tokens, problem.row_ids_divisor) > most + 1) {
+    if (size_product(problem.tokens, problem.row_ids_divisor) > max_extent + 1) {
       refuse("problem.tokens times problem.row_ids_divisor is {} times {}, expected at most {}: ids are int32",
-             problem.tokens, problem.row_ids_divisor, most + 1);
+             problem.tokens, problem.row_ids_divisor, max_extent + 1);
     }
   }
   if (problem.activation) {

@@ -11,8 +11,6 @@
 namespace thresher::reference {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// The stored values of the keys `range`, as a dense [keys, columns] matrix.
 template <typename Real>
 std::vector<Real> dense(const Tensor& tensor, const KeyRows& rows, KeyRange range, std::int64_t columns) {
@@ -37,15 +35,6 @@ std::vector<Real> query_row(const AttentionProblem& problem, const AttentionTens
         static_cast<Real>(stored(tensors.q, view.offset + at.query * view.row_stride + d));
   }
   return values;
-}
-
-template <typename Real>
-Real capped(const AttentionProblem& problem, Real logit) {
-  if (problem.softcap == 0.0F) {
-    return logit;
-  }
-  const Real cap = static_cast<Real>(problem.softcap);
-  return cap * std::tanh(logit / cap);
 }
 
 double logit(const AttentionProblem& problem, const HeadFactors& factors, const double* q, const double* k) {
@@ -147,7 +136,7 @@ double plain_row(const AttentionProblem& problem, const HeadFactors& factors, co
 AttentionResult empty_result(const AttentionProblem& problem) {
   const std::int64_t rows = problem.queries * problem.heads * (problem.variable_length ? 1 : problem.batch);
   return {std::vector<double>(static_cast<std::size_t>(rows * effective_value_dim(problem)), 0.0),
-          std::vector<double>(static_cast<std::size_t>(rows), -infinity)};
+          std::vector<double>(static_cast<std::size_t>(rows), -HUGE_VAL)};
 }
 
 /// Runs `row` for every query; one job is one head of one sequence, whose keys and values are made dense once.

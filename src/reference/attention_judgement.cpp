@@ -7,17 +7,10 @@
 
 #include "reference/attention_rows.hpp"
 #include "reference/attention_view.hpp"
+#include "reference/output_format.hpp"
 
 namespace thresher::reference {
 namespace {
-
-/// Distance between neighbouring values of the format around `value`.
-double ulp(Format format, double value) {
-  const int fraction_bits = format == Format::fp16 ? 10 : 7;
-  const int smallest_exponent = format == Format::fp16 ? -14 : -126;
-  const int exponent = value == 0.0 ? smallest_exponent : std::max(std::ilogb(value), smallest_exponent);
-  return std::ldexp(1.0, exponent - fraction_bits);
-}
 
 double largest_finite_error(const std::vector<double>& computed, const std::vector<double>& definition) {
   double largest = 0.0;

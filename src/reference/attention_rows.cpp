@@ -16,7 +16,6 @@
 namespace thresher::reference {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t tile_queries = 64;
 /// Keys, and columns of values, that are worked on together; sums still run in the order of the definition.
 constexpr std::int64_t lane_count = 16;
@@ -106,12 +105,6 @@ std::vector<Real> average(const Head<Real>& head, const std::vector<Real>& weigh
   return sums;
 }
 
-template <typename Real>
-Real capped(const AttentionProblem& problem, Real logit) {
-  const Real cap = static_cast<Real>(problem.softcap);
-  return problem.softcap == 0.0F ? logit : cap * std::tanh(logit / cap);
-}
-
 double scaled(const AttentionProblem& problem, const HeadFactors& factors, double dot) {
   const double seen = std::isfinite(static_cast<float>(dot)) ? dot : static_cast<double>(static_cast<float>(dot));
   return capped(problem, seen * factors.of_dots());
@@ -189,7 +182,7 @@ AttentionRows rows_as(const AttentionProblem& problem, const AttentionTensors& t
   AttentionRows rows{std::move(samples), {}, {}};
   const std::int64_t width = effective_value_dim(problem);
   rows.o.assign(rows.samples.size() * static_cast<std::size_t>(width), 0.0);
-  rows.lse.assign(rows.samples.size(), -infinity);
+  rows.lse.assign(rows.samples.size(), -HUGE_VAL);
   const auto runs = runs_of_heads(rows.samples);
   parallel_for(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t run) {
     const auto [begin, end] = runs[static_cast<std::size_t>(run)];

@@ -2,6 +2,7 @@
 /// Where the rows of an attention's tensors lie, for fixed and variable length and for pages alike, and what is stored
 /// there. Pure arithmetic, for every host implementation.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -92,6 +93,13 @@ inline float stored(const Tensor& tensor, std::int64_t offset) {
     case Format::fp16: return formats::fp16_to_float(static_cast<const std::uint16_t*>(tensor.data)[offset]);
     default: return formats::bf16_to_float(static_cast<const std::uint16_t*>(tensor.data)[offset]);
   }
+}
+
+/// A logit after the problem's soft cap, or as it is where there is none.
+template <typename Real>
+Real capped(const AttentionProblem& problem, Real logit) {
+  const Real cap = static_cast<Real>(problem.softcap);
+  return problem.softcap == 0.0F ? logit : cap * std::tanh(logit / cap);
 }
 
 /// What applies to the rows of one head of one sequence: logit = scale·query_descale·key_descale·(stored q·stored k),

@@ -22,13 +22,13 @@ namespace {
 
 constexpr double float32_half_ulp = 0x1p-24;
 
-/// Rows of one product, row-major: the definition, and how far each element may lie from it.
-struct Rows {
+/// BoundedRows of one product, row-major: the definition, and how far each element may lie from it.
+struct BoundedRows {
   std::int64_t columns = 0;
   std::vector<double> value;
   std::vector<double> bound;
 
-  Rows(std::int64_t rows, std::int64_t columns_of)
+  BoundedRows(std::int64_t rows, std::int64_t columns_of)
       : columns(columns_of),
         value(static_cast<std::size_t>(rows * columns)),
         bound(static_cast<std::size_t>(rows * columns)) {}
@@ -115,11 +115,11 @@ std::int64_t rows_of(const SortedChoices& choices, std::int64_t expert) {
   return choices.offsets[at + 1] - choices.offsets[at];
 }
 
-Rows intermediates(const MoeCall& call, SortedChoices& choices, On on) {
+BoundedRows intermediates(const MoeCall& call, SortedChoices& choices, On on) {
   GroupedProblem problem = gate_up_problem(call.problem);
   problem.tokens = call.tensors.x.shape[0];
   problem.rows = std::ssize(choices.row_ids);
-  Rows rows(problem.rows, problem.n);
+  BoundedRows rows(problem.rows, problem.n);
   const std::vector<std::int64_t> all_columns = whole(0, problem.n).columns;
   Room unused(problem.out, problem.rows, problem.n);
   const GroupedCall gate_up = grouped_call(
@@ -151,7 +151,7 @@ std::vector<double> row_of_down(const Tensor& matrix, std::int64_t row) {
 
 /// Of one row, the numbers from `first` on that share a scale: those of the definition, which are in the room, and how
 /// far from them what a right value becomes under a right scale may lie.
-void take_quantized(const Room& room, Rows& rows, std::int64_t row, std::int64_t first, std::int64_t count) {
+void take_quantized(const Room& room, BoundedRows& rows, std::int64_t row, std::int64_t first, std::int64_t count) {
   std::vector<ValueRange> values;
   for (std::int64_t column = first; column < first + count; ++column) {
     const std::size_t at = rows.at(row, column);
@@ -174,7 +174,7 @@ void take_quantized(const Room& room, Rows& rows, std::int64_t row, std::int64_t
   }
 }
 
-void quantize_output_into(Room& room, Rows& rows) {
+void quantize_output_into(Room& room, BoundedRows& rows) {
   const std::int64_t shared = columns_per_scale(room.tensor.format, rows.columns);
   std::vector<float> of_row(static_cast<std::size_t>(rows.columns));
   for (std::int64_t row = 0; row < room.tensor.shape[0]; ++row) {
@@ -188,7 +188,7 @@ void quantize_output_into(Room& room, Rows& rows) {
   }
 }
 
-void round_into(Room& room, const Rows& rows) {
+void round_into(Room& room, const BoundedRows& rows) {
   for (std::size_t i = 0; i < rows.value.size(); ++i) {
     const auto value = static_cast<float>(rows.value[i]);
     auto* const patterns = reinterpret_cast<std::uint16_t*>(room.bytes.data());
@@ -212,10 +212,11 @@ double bias_of(const Tensor& bias, std::int64_t expert, std::int64_t column) {
 }
 
 /// What the layer adds up, in the region's columns.
-Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, Rows hidden, const Region& region, On on) {
+BoundedRows outputs_of_down(const MoeCall& call, SortedChoices& choices, BoundedRows hidden, const Region& region,
+                            On on) {
   GroupedProblem problem = down_problem(call.problem);
   problem.rows = std::ssize(choices.row_ids);
-  Rows rows(problem.rows, std::ssize(region.columns));
+  BoundedRows rows(problem.rows, std::ssize(region.columns));
   Room rounded(problem.a, problem.rows, problem.k, call.problem.intermediate_scale);
   const bool is_requantised = format_traits(problem.a).is_requantised();
   if (is_requantised) {
@@ -283,7 +284,7 @@ MoeOutputs moe_layer(const MoeCall& call, const Region& region, DeviceKind devic
   const MoeProblem& problem = call.problem;
   const On on{device, threads};
   SortedChoices choices = choices_of(call, region);
-  const Rows rows = outputs_of_down(call, choices, intermediates(call, choices, on), region, on);
+  const BoundedRows rows = outputs_of_down(call, choices, intermediates(call, choices, on), region, on);
   const auto* const weights = static_cast<const float*>(call.tensors.topk_weights.data);
   MoeOutputs outputs;
   for (const std::int64_t token : region.rows) {

@@ -13,7 +13,6 @@
 namespace thresher::reference {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Two roundings of float32, an approximate reciprocal's error of 1 ulp and some more.
 constexpr double less = 1.0 - 0x1p-22;
 constexpr double more = 1.0 + 0x1p-22;
@@ -126,7 +125,7 @@ NumberRange right_numbers(Format format, const ValueRange& value, double scale) 
 
 NumberRange right_numbers(Format format, const ValueRange& value, double min_scale, double largest_scale) {
   if (value.is_unknown) {
-    return {.low = -infinity, .high = infinity, .may_be_nan = true};
+    return {.low = -HUGE_VAL, .high = HUGE_VAL, .may_be_nan = true};
   }
   if (value.is_nan || !std::isfinite(largest_scale)) {
     return {.may_be_nan = true, .is_nan = true};

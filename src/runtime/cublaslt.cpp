@@ -20,7 +20,7 @@ struct Library {
   Api api;
 };
 
-Library load() {
+Library load_cublaslt() {
   Library loaded;
   const std::string_view remedy =
       "install cuBLAS 12 or newer (a CUDA toolkit, or pip install nvidia-cublas), or point THRESHER_LIBRARY_PATH to "
@@ -48,7 +48,7 @@ Library load() {
 }
 
 const Library& loaded_library() {
-  static const Library* library = new Library(load());  // never destroyed: used by threads that outlive main
+  static const Library* library = new Library(load_cublaslt());  // never destroyed: used by threads that outlive main
   return *library;
 }
 

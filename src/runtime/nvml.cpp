@@ -35,7 +35,7 @@ struct Library {
   Api api;
 };
 
-Library load() {
+Library load_nvml() {
   Library loaded;
   const std::string_view remedy = "it comes with the NVIDIA driver; without it clocks and power are not recorded";
   Api& api = loaded.api;
@@ -63,7 +63,7 @@ Library load() {
 }
 
 const Library& loaded_library() {
-  static const Library* library = new Library(load());  // never destroyed: NVML stays initialised
+  static const Library* library = new Library(load_nvml());  // never destroyed: NVML stays initialised
   return *library;
 }
 

@@ -72,7 +72,7 @@ constexpr std::string_view remedy =
     "install NVIDIA's NVRTC 12 or newer (a CUDA toolkit, or pip install nvidia-cuda-nvrtc), or point "
     "THRESHER_LIBRARY_PATH to its folder";
 
-Nvrtc load() {
+Nvrtc load_nvrtc() {
   Nvrtc nvrtc;
   NvrtcApi& api = nvrtc.api;
   const SharedLibrary library =
@@ -108,7 +108,7 @@ Nvrtc load() {
 }
 
 const Nvrtc& loaded_nvrtc() {
-  static const Nvrtc* nvrtc = new Nvrtc(load());  // never destroyed: used by threads that outlive main
+  static const Nvrtc* nvrtc = new Nvrtc(load_nvrtc());  // never destroyed: used by threads that outlive main
   return *nvrtc;
 }
 

@@ -5,7 +5,7 @@
 #include "emulator/nvfp4_operand.hpp"
 #include "emulator/support.hpp"
 
-namespace thresher::emulator {
+namespace thresher::emulator::tensor_ring {
 namespace {
 
 using planted::TensorDefect;
@@ -164,4 +164,4 @@ TEST_F(TensorRing, CommitToBlocksThatThereAreNot) {
 }
 
 }  // namespace
-}  // namespace thresher::emulator
+}  // namespace thresher::emulator::tensor_ring
