@@ -10,7 +10,7 @@
 #include "strategies/gemm/wgmma_dequant/device/pack.hpp"
 #include "strategies/gemm/wgmma_dequant/device/quantize_tokens.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
-#include "strategies/gemm/wgmma_dequant/plan.hpp"
+#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
@@ -199,13 +199,16 @@ TEST(FastNvfp4, ABlockHoldsEachOfItsWeightsOnceAndTokensLieAlike) {
 TEST(ChoosePackedNvfp4, SharedMemoryAndRegistersFit) {
   for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
     for (const int m : {1, 8, 9, 16, 17, 40, 64, 65, 128, 129, 256, 512, 4096}) {
+      const DualGemmProblem problem{.m = m, .n = 64, .k = 64, .a = Format::fp16, .b = Format::nvfp4};
       for (const Config& c : dense_candidates(numerics, m)) {
         const std::string text = dense_knob_table().knobs(c).text();
         EXPECT_LE(pipeline::shared_bytes(shape_of(c)) * c.blocks_resident, 227 * 1024) << text;
         if (c.math_registers > 0) {
           EXPECT_LE(c.math_registers * c.math_warpgroups * 128 + c.loader_registers * 128, 65536) << text;
         }
-        EXPECT_EQ(infeasible_reasons({}, c, device_spec("H200")), std::vector<std::string>{}) << text;
+        EXPECT_EQ(dense_packed_strategy().infeasible_reasons(problem, dense_knob_table().knobs(c), device_spec("H200")),
+                  std::vector<std::string>{})
+            << text;
       }
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-/// What the launches with packed NVFP4 weights are given: one grid-constant parameter each.
+/// The parameters of launches with packed NVFP4 weights, one grid-constant value each.
 #include "machine/global.hpp"
 #include "machine/tensor_map.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
@@ -9,13 +9,13 @@ namespace thresher::strategies::gemm::wgmma_dequant {
 
 inline constexpr machine::u32 no_ragged_slot = 0xFFFFFFFFU;
 
-/// What multiplies finished sums.
+/// The factors of finished sums.
 struct OperandScales {
-  /// One for each expert; of the tokens one for each slot, or one. Null means 1.
+  /// Weights have one for each expert, tokens one for each slot, or one for all. Null means 1.
   machine::Global<float> tokens;
   machine::Global<float> gate;
   machine::Global<float> up;
-  /// fast only: of an output's rows (fast::factor_index), expert behind expert, and of a token.
+  /// fast only: one for each row of weights (fast::factor_index), expert behind expert, and one for each token.
   machine::Global<float> row_factors;
   machine::Global<float> token_factors;
 };

@@ -20,36 +20,20 @@ machine::ElementType element_type(const Config& config) {
                                            : machine::ElementType::fp16;
 }
 
-/// The dense kernel's DenseParams::tokens.
+/// DenseParams::tokens.
 machine::TensorMapDescription blocks_map(const Config& config, const TokenRows& tokens) {
-  machine::TensorMapDescription map;
-  map.address = tokens.address;
-  map.element = tokens.element;
-  map.swizzle = machine::Swizzle::b128;
-  map.rank = 3;
-  map.extent[0] = weight_block_k(config.numerics);
-  map.extent[1] = static_cast<std::uint64_t>(tokens.rows);
-  map.extent[2] = static_cast<std::uint64_t>(ceil_div(tokens.k, std::int64_t{weight_block_k(config.numerics)}));
-  map.stride_bytes[1] = static_cast<std::uint64_t>(tokens.row_bytes);
+  machine::TensorMapDescription map = tokens_map(tokens, narrow(config.block_tokens));
+  map.extent[0] = map.box[0];
+  map.extent[2] = static_cast<std::uint64_t>(ceil_div(tokens.k, std::int64_t{map.box[0]}));
   map.stride_bytes[2] = token_row_bytes;
-  map.box[0] = weight_block_k(config.numerics);
-  map.box[1] = narrow(config.block_tokens);
   map.box[2] = narrow(config.blocks_per_slot);
   return map;
 }
 
 /// DenseParams::ragged_tokens.
 machine::TensorMapDescription ragged_map(const Config& config, const TokenRows& tokens) {
-  machine::TensorMapDescription map;
-  map.address = tokens.address;
-  map.element = tokens.element;
-  map.swizzle = machine::Swizzle::b128;
+  machine::TensorMapDescription map = tokens_map(tokens, narrow(config.block_tokens));
   map.rank = 2;
-  map.extent[0] = static_cast<std::uint64_t>(tokens.k);
-  map.extent[1] = static_cast<std::uint64_t>(tokens.rows);
-  map.stride_bytes[1] = static_cast<std::uint64_t>(tokens.row_bytes);
-  map.box[0] = block_k;
-  map.box[1] = narrow(config.block_tokens);
   return map;
 }
 

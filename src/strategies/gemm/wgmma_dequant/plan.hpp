@@ -1,10 +1,7 @@
 #pragma once
-/// What the products with packed NVFP4 weights launch, what stands in their way, and the work that they say they do.
+/// The launches of the products with packed NVFP4 weights and their work.
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "core/device_spec.hpp"
 #include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/problem.hpp"
 #include "strategies/gemm/wgmma_dequant/config.hpp"
@@ -25,7 +22,7 @@ enum PackedPiece : std::size_t { blocks_piece, row_factors_piece };
 /// Adds to `call` what packing makes of the weights once, and the call that does it.
 void add_packing(const ProductProblem& problem, const Config& config, PlannedCall& call);
 
-/// What a call has to do to its tokens before they can be multiplied.
+/// How a call makes its tokens ready for the product.
 enum class Preparation : std::uint8_t {
   none,
   quantize,    ///< fast: to e4m3, with a factor for each token
@@ -44,10 +41,6 @@ std::optional<PreparedTokens> add_preparation(const ProductProblem& problem, con
 
 /// `config` is feasible. `multiprocessors` are those that blocks can stay on.
 [[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors);
-
-/// One sentence with the number and the limit for each reason why these knobs cannot be compiled or run.
-[[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
-                                                          const DeviceSpec& device);
 
 [[nodiscard]] WorkModel work(const ProductProblem& problem, const Config& config);
 

@@ -155,7 +155,14 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
-    return wgmma_dequant::infeasible_reasons(problem, config, device);
+    InfeasibleReasons found;
+    check_stage(config, found);
+    if (grouped) {
+      check_grouped(problem, config, device, found);
+    } else {
+      check_dense(config, device, found);
+    }
+    return found.take();
   }
   static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
     return wgmma_dequant::work(problem, config);
@@ -195,18 +202,6 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
 };
 
 }  // namespace
-
-std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-  InfeasibleReasons found;
-  check_stage(config, found);
-  if (config.grouped) {
-    check_grouped(problem, config, device, found);
-  } else {
-    check_dense(config, device, found);
-  }
-  return found.take();
-}
 
 }  // namespace wgmma_dequant
 

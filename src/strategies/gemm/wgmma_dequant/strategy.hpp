@@ -5,9 +5,9 @@
 
 namespace thresher::strategies::gemm {
 
-/// Of gate and up with dense rows.
+/// Takes gate and up with dense rows.
 const Strategy<ProductProblem>& dense_packed_strategy();
-/// Of every layout of rows, of one matrix or two.
+/// Takes every layout of rows, and one matrix or two.
 const Strategy<ProductProblem>& grouped_packed_strategy();
 
 }  // namespace thresher::strategies::gemm

@@ -12,7 +12,7 @@ TokenFormat token_format(Format format) {
   return format == Format::nvfp4 ? TokenFormat::nvfp4 : format == Format::bf16 ? TokenFormat::bf16 : TokenFormat::fp16;
 }
 
-/// Of the tokens that a call brings.
+/// The most tokens that a call brings.
 std::int64_t max_tokens(const ProductProblem& problem) {
   return problem.layout == ProductRows::gathered ? problem.tokens
          : problem.layout == ProductRows::masked ? problem.experts * problem.rows

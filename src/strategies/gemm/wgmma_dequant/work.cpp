@@ -4,7 +4,7 @@
 namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
 
-/// Of the tokens that a usual call brings.
+/// The tokens that a usual call brings.
 double usual_tokens(const ProductProblem& problem) {
   return problem.layout == ProductRows::gathered ? static_cast<double>(problem.tokens)
          : problem.layout == ProductRows::masked
@@ -35,7 +35,7 @@ double dense_share(const Config& config) {
 constexpr double epilogue_clocks = 830;
 double merge_clocks(Numerics numerics) { return numerics == Numerics::fast ? 4065 : 3373; }
 
-/// Of exact numerics, measured on an H200 with many rows an expert
+/// The share of exact numerics, measured on an H200 with many rows an expert
 /// (measurements/grouped_variants_nvfp4_exact_h200_2026-11-23.txt): warpgroups that dequantize wait for each other. 0:
 /// not measured.
 double grouped_share(const Config& config) {

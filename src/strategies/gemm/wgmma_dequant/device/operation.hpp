@@ -76,8 +76,8 @@ TH_DEVICE void load_weights(const pipeline::LoadSlot& slot, const Params& params
   }
 }
 
-/// What finished sums are multiplied by, as it lies in memory: multiplied only at the end, so that no thread waits for
-/// it before. Lane l has the factors of the tile's tokens l, l + 32, …
+/// The factors of finished sums as they lie in memory: they are multiplied only at the end, so that no thread waits for
+/// them before. Lane l has those of the tile's tokens l, l + 32, …
 template <Config config, u32 tokens>
 struct Factors {
   static constexpr u32 words = (tokens + 31) / 32;
@@ -92,7 +92,7 @@ struct Factors {
     factor[0] = factors.load(fast::factor_index(group, false, output));
     factor[1] = factors.load(fast::factor_index(group, true, output));
   }
-  /// Of the tokens from `first` to `end`.
+  /// Loads the factors of the tokens from `first` to `end`.
   template <class TokenFactor>
   TH_DEVICE void load_tokens(u32 first, u32 end, const TokenFactor& token_factor) {
     TH_UNROLL
@@ -101,11 +101,11 @@ struct Factors {
       token[i] = at < end ? token_factor(at) : 0.0F;
     }
   }
-  /// Of row 0 or 1, for all tokens.
+  /// The factor of row 0 or 1, for all tokens.
   TH_DEVICE float of_row(int row, float result_scale) const {
     return result_scale * token_scale * scale[row] * factor[row];
   }
-  /// Of token 2·(lane % 4) + e of a group of eight.
+  /// The factor of token 2·(lane % 4) + e of a group of eight.
   TH_DEVICE float of_token(int group, int e) const {
     return warp::shuffle(token[group / 4], static_cast<u32>(group % 4 * 8 + e) + warp::lane() % 4 * 2);
   }
@@ -299,7 +299,7 @@ class GroupedOperation {
     }
 
    private:
-    /// Of row `row` of C, which is the token's row but for gathered ones.
+    /// The factor of row `row` of C, which is the token's row but for gathered ones.
     TH_DEVICE float token_factor(u64 row) const {
       const Global<float> factors = params_.scales.token_factors;
       if constexpr (config.gathered) {

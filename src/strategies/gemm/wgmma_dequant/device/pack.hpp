@@ -65,7 +65,7 @@ struct GateAndUp {
   static TH_DEVICE Nvfp4Matrix matrix(const PackParams& params, bool up) { return up ? params.up : params.gate; }
   static TH_DEVICE u32 row(u32 group, bool, u32 output) { return group * block_outputs + output; }
 };
-/// Of one matrix: a warp's eight gate rows and eight up rows are 16 of its rows, one behind the other.
+/// One matrix: a warp's eight gate rows and eight up rows are 16 of its rows, one behind the other.
 struct OneMatrix {
   static TH_DEVICE Nvfp4Matrix matrix(const PackParams& params, bool) { return params.gate; }
   static TH_DEVICE u32 row(u32 group, bool up, u32 output) {
@@ -181,7 +181,7 @@ TH_DEVICE void pack_fast_block(const PackParams& params, u32 block) {
   out.offset(fast::block_value_bytes).as<u32>().store(thread, scales);
 }
 
-/// What a launch makes: packed weights of either numerics, or the rows' factors, which `fast` reads.
+/// A launch makes packed weights of either numerics, or the rows' factors, which `fast` reads.
 enum class Packing : u8 { exact, factors, fast };
 
 template <Packing packing, class Rows>

@@ -101,7 +101,7 @@ struct WidePart {
   machine::Vector<u32, 2> of_group[4];
 
   TH_DEVICE u32 at(u32 group, u32 i) const { return of_group[group].at[i / 2] >> (i % 2 * 16) & 0xFFFFU; }
-  /// Of magnitudes, as bits: they ascend with the values.
+  /// Compares magnitudes as bits, which ascend with the values.
   TH_DEVICE u32 largest() const {
     u32 value = 0;
     TH_UNROLL
