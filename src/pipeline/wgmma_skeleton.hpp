@@ -463,33 +463,39 @@ class WgmmaSkeleton {
     }
   }
 
-  /// The products of this block's k steps.
+  /// The products of this block's k steps. A tile of a group has some; of halves of K one may have none.
   template <class Part, class Ahead>
   TH_DEVICE void accumulate(RingReader<shape>& reader, OrderedBarrier<shape>& turns, typename Part::Sums& sums,
                             const Part& part, const Ahead& ahead, u32 warpgroup) const {
     const u32 steps = end_step() - first_step();
-    // A tile of a group has some; of halves of K one may have none.
-    const bool has_steps = Tiles::is_made || steps != 0;
     if constexpr (!Ablated<shape>::multiplies) {
       Ablated<shape>::release_all(reader, turns, steps * shape.passes);
     } else if constexpr (hooks.promotes) {
       PromotedProducts<Engine, shape, Part>(part, reader).accumulate(sums, steps, ahead, [&] { pass_on(turns); });
     } else {
+      // Closures as they stand: made once, or for each use, the compiler schedules each kind of tile best.
       using Products = SlotProducts<Engine, shape>;
       const Products products(reader);
-      const auto multiply = [&](Shared<u8> slot) { multiply_slot<0>(sums, slot, part, warpgroup); };
-      if constexpr (Products::in_flight > 0) {
-        if (has_steps) {
+      if constexpr (Tiles::is_made) {
+        const auto multiply = [&](Shared<u8> slot) { part.multiply(sums, slot); };
+        if constexpr (Products::in_flight > 0) {
           products.issue(multiply);
         }
-      }
-      mark(warpgroup, Moment::first_slot);
-      products.issue_and_release(Products::in_flight, steps, multiply);
-      if constexpr (shape.passes > 1) {
-        products.issue_and_release(0, steps, [&](Shared<u8> slot) { multiply_slot<1>(sums, slot, part, warpgroup); });
+        products.issue_and_release(Products::in_flight, steps, multiply);
+      } else {
+        if constexpr (Products::in_flight > 0) {
+          if (steps != 0) {
+            products.issue(multiply<0>(sums, part, warpgroup));
+          }
+        }
+        mark(warpgroup, Moment::first_slot);
+        products.issue_and_release(Products::in_flight, steps, multiply<0>(sums, part, warpgroup));
+        if constexpr (shape.passes > 1) {
+          products.issue_and_release(0, steps, multiply<1>(sums, part, warpgroup));
+        }
       }
       pass_on(turns);
-      products.finish(has_steps);
+      products.finish(Tiles::is_made || steps != 0);
     }
   }
 
@@ -500,12 +506,8 @@ class WgmmaSkeleton {
   }
 
   template <int pass, class Part>
-  TH_DEVICE void multiply_slot(typename Part::Sums& sums, Shared<u8> slot, const Part& part, u32 warpgroup) const {
-    if constexpr (Tiles::is_made) {
-      part.multiply(sums, slot);
-    } else {
-      part.template math<pass>(sums, slot, warpgroup);
-    }
+  TH_DEVICE auto multiply(typename Part::Sums& sums, const Part& part, u32 warpgroup) const {
+    return [&sums, &part, warpgroup](Shared<u8> slot) { part.template math<pass>(sums, slot, warpgroup); };
   }
 
   const Operation& operation_;
