@@ -101,7 +101,7 @@ KernelLaunch counting(const ProductProblem& problem, const Counts& counts) {
 KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const KernelLaunch* gathers) {
   KernelLaunch launch = route_launch(problem, "sort the choices", place_kernel_name());
   for (const std::size_t written :
-       {std::size_t{gemm::groups_index}, std::size_t{grouped_gemm::row_ids_index}, std::size_t{inverse_index}}) {
+       {std::size_t{gemm::groups_index}, std::size_t{gemm::row_ids_index}, std::size_t{inverse_index}}) {
     launch.accesses.push_back({Access::Memory::tensor, written, Access::Use::writes});
   }
   launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::depends_on_previous});
@@ -115,7 +115,7 @@ KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const 
   launch.bind = [offset = counts.offset, gathering](const CallTensors& of, LaunchArguments& out) {
     RouteParams params = route_params(of, offset);
     if (gathering) {
-      params.gather = grouped_gemm::gather_params(*gathering, of);
+      params.gather = gemm::gather_params(*gathering, of);
     }
     params.part_choices = part_choices(params.choices, params.gather.row_bytes);
     out.set(params);
@@ -133,7 +133,7 @@ void add_sorting(const ProductProblem& problem, PlannedCall& call) {
   counts.piece = add_piece(call, "choices of an expert in a block",
                            static_cast<std::size_t>(max_blocks > 1 ? max_blocks * problem.experts * word_bytes : 0));
   counts.offset = call.workspace[counts.piece].offset;
-  auto at = std::find_if(call.steps.begin(), call.steps.end(), grouped_gemm::is_gathering);
+  auto at = std::find_if(call.steps.begin(), call.steps.end(), gemm::is_gathering);
   if (at != call.steps.end()) {
     *at = sorting(problem, counts, &std::get<KernelLaunch>(*at));
   } else {
@@ -188,8 +188,8 @@ std::string place_kernel_name() { return "thresher::strategies::moe_layer::place
 
 std::string combine_kernel_name(Format rows, Format out) {
   return fmt::format(
-      "thresher::strategies::moe_layer::combine_rows_kernel<thresher::strategies::dual_gemm::Number::{}, "
-      "thresher::strategies::dual_gemm::Number::{}>",
+      "thresher::strategies::moe_layer::combine_rows_kernel<thresher::strategies::gemm::Number::{}, "
+      "thresher::strategies::gemm::Number::{}>",
       name(rows), name(out));
 }
 

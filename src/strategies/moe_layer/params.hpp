@@ -21,9 +21,9 @@ struct RouteParams {
   machine::Global<machine::i32> inverse;  ///< [choices]
   machine::u32 choices = 0;
   machine::u32 experts = 0;
-  machine::u32 key_bits = 0;          ///< the numbers 0 … experts have as many
-  machine::u32 part_choices = 0;      ///< a block places so many of those that it sorts: a divisor of block_choices
-  grouped_gemm::GatherParams gather;  ///< of their rows; its row_bytes are 0 where nobody brings them together
+  machine::u32 key_bits = 0;      ///< the numbers 0 … experts have as many
+  machine::u32 part_choices = 0;  ///< a block places so many of those that it sorts: a divisor of block_choices
+  gemm::GatherParams gather;      ///< of their rows; its row_bytes are 0 where nobody brings them together
 };
 
 /// Words of shared memory: a count for each warp and each expert, those without one last, then a sum for each expert

@@ -27,7 +27,7 @@ struct RoutedTensors {
 inline std::array<Tensor, routed_tensor_count> in_order(const WeightViews& weights, const GroupedTensors& of,
                                                         const RoutedTensors& routed) {
   std::array<Tensor, routed_tensor_count> all{};
-  const auto of_product = grouped_gemm::in_order(weights, of);
+  const auto of_product = gemm::in_order(weights, of);
   std::copy(of_product.begin(), of_product.end(), all.begin());
   all[ids_index] = routed.topk_ids;
   all[inverse_index] = routed.inverse;

@@ -7,8 +7,8 @@
 namespace thresher::strategies::moe_layer {
 
 using namespace machine;
-using dual_gemm::Number;
-using dual_gemm::NumberType;
+using gemm::Number;
+using gemm::NumberType;
 
 TH_DEVICE float as_float(float value) { return value; }
 TH_DEVICE float as_float(Half value) { return convert::to_float(value); }

@@ -14,8 +14,8 @@ namespace thresher::strategies::moe_layer {
 
 using namespace machine;
 
-using grouped_gemm::gather_row;
-using grouped_gemm::RowThread;
+using gemm::gather_row;
+using gemm::RowThread;
 
 /// How many threads share a row, where a block has several: each copies 32 bytes of it, of a long one more.
 TH_DEVICE u32 threads_of_row(u32 row_bytes) { return row_bytes <= 1024 ? 32 : row_bytes <= 2048 ? 64 : 128; }

@@ -10,7 +10,7 @@ namespace {
 
 template <Number rows, Number out>
 void add_combining(std::vector<CompiledIn>& kernels) {
-  kernels.push_back({combine_kernel_name(dual_gemm::format_of(rows), dual_gemm::format_of(out)),
+  kernels.push_back({combine_kernel_name(gemm::format_of(rows), gemm::format_of(out)),
                      &host_kernel<&combine_rows_kernel<rows, out>>});
 }
 
