@@ -81,7 +81,7 @@ void add_scales(std::vector<Access>& accesses, std::size_t tensor, Scaling scali
   }
 }
 
-struct Product {
+struct PlainLaunch {
   ProductProblem problem;
   PlainKernel kernel;
   std::int64_t max_blocks = 0;
@@ -149,7 +149,7 @@ struct Product {
   }
 };
 
-KernelLaunch multiplying(const Product& product) {
+KernelLaunch multiplying(const PlainLaunch& product) {
   const PlainKernel& kernel = product.kernel;
   KernelLaunch launch;
   launch.title = "multiply";
@@ -175,7 +175,7 @@ KernelLaunch multiplying(const Product& product) {
 
 PlannedCall planned_call(const ProductProblem& problem, const PlainKernel& kernel, int multiprocessors) {
   PlannedCall call;
-  Product product{problem, kernel, std::int64_t{multiprocessors} * kernel.block.resident};
+  PlainLaunch product{problem, kernel, std::int64_t{multiprocessors} * kernel.block.resident};
   add_status(problem, product.max_blocks, call);
   if (problem.layout == ProductRows::gathered) {
     product.gathered = add_gathering(problem, std::nullopt, kernel.dependent_launch, call);

@@ -53,7 +53,7 @@ Expectations expectations(const Config& config) {
   return expected;
 }
 
-struct Product {
+struct PackedLaunch {
   ProductProblem problem;
   Config config;
   std::int64_t max_blocks = 0;  ///< grouped
@@ -161,7 +161,7 @@ struct Product {
   }
 };
 
-KernelLaunch multiplying(const Product& product) {
+KernelLaunch multiplying(const PackedLaunch& product) {
   const Config& config = product.config;
   const pipeline::Shape shape = shape_of(config);
   KernelLaunch launch;
@@ -191,7 +191,7 @@ PlannedCall planned_call(const ProductProblem& problem, const Config& config, in
   PlannedCall call;
   call.data_alignment = tma_alignment_bytes;
   add_packing(problem, config, call);
-  Product product{problem, config, std::int64_t{multiprocessors} * config.blocks_resident};
+  PackedLaunch product{problem, config, std::int64_t{multiprocessors} * config.blocks_resident};
   if (config.numerics == Numerics::fast) {
     product.row_factors_at = call.packed[row_factors_piece].offset;
   }
