@@ -10,7 +10,7 @@
 #include "thresher/error.hpp"
 #include "thresher/packed_file.hpp"
 
-namespace thresher {
+namespace thresher::weights_in_nvfp4 {
 namespace {
 
 using test::DualGemmCase;
@@ -175,4 +175,4 @@ TEST(CudaPackedNvfp4, WeightsFromAFileAreTheSame) {
 }
 
 }  // namespace
-}  // namespace thresher
+}  // namespace thresher::weights_in_nvfp4

@@ -8,7 +8,7 @@
 #include "machine/device_program.hpp"
 #include "pipeline/refusals.hpp"
 
-namespace thresher::pipeline::test {
+namespace thresher::pipeline::test::tensor {
 namespace {
 
 const std::string header = "pipeline/tensor_operations.hpp";
@@ -48,4 +48,4 @@ TEST(TensorOperations, CompileForBlackwell) {
 }
 
 }  // namespace
-}  // namespace thresher::pipeline::test
+}  // namespace thresher::pipeline::test::tensor
