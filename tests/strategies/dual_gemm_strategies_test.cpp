@@ -190,9 +190,9 @@ TEST(PackedStrategies, TakeNoTokensInFpEight) {
   const std::string sentence =
       "strategy packed needs fp16, bf16 or nvfp4 tokens, nvfp4 weights and a Hopper GPU, not fp8_row with nvfp4 on "
       "H200";
-  EXPECT_EQ(
-      find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")->unsupported_reason(problem, h200()),
-      sentence);
+  EXPECT_EQ(find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")
+                ->unsupported_reason(problem, h200()),
+            sentence);
   EXPECT_EQ(gemm::grouped_packed_strategy().unsupported_reason(grouped, h200()), sentence);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 /// NVFP4 weights into row tiles, once, when a model is loaded.
 #include "machine/launch.hpp"
-#include "strategies/gemm/device/nvfp4.hpp"
 #include "strategies/dual_gemm/tcgen05/device/layout.hpp"
+#include "strategies/gemm/device/nvfp4.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 
