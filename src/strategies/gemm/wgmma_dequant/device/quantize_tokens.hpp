@@ -174,7 +174,6 @@ class Nvfp4Row {
 class WholeNvfp4Row {
  public:
   using Part = Nvfp4Part;
-  static constexpr u32 groups_per_line = Nvfp4Row::groups_per_line;
 
   TH_DEVICE WholeNvfp4Row(const QuantizeTokensParams& params, u32 row, u32 thread)
       : left_(static_cast<int>(params.tokens.scale_columns) - static_cast<int>(thread)) {
@@ -246,7 +245,6 @@ template <typename Element>
 class WholeRow {
  public:
   using Part = WidePart<Element>;
-  static constexpr u32 groups_per_line = WideRow<Element>::groups_per_line;
 
   TH_DEVICE WholeRow(const QuantizeTokensParams& params, u32 row, u32 thread)
       : left_(static_cast<int>(params.tokens.scale_columns) - static_cast<int>(thread)) {
