@@ -23,7 +23,7 @@ foreach(command IN LISTS commands)
   must(${command} -fsyntax-only)
 endforeach()
 
-file(STRINGS ${work}/compile_commands.json own REGEX "\"command\".*/src/core/tensor\\.cpp\"")
+file(STRINGS ${work}/compile_commands.json own REGEX "\"command\".*/src/core/CMakeFiles/[^ ]*unity[^ ]*\.cxx\"")
 foreach(flag -fPIC -Werror)
   if(NOT own MATCHES " ${flag} ")
     message(FATAL_ERROR "Thresher's own file is compiled without ${flag}: ${own}")

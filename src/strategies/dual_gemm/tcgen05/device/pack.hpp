@@ -6,6 +6,8 @@
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 
+using namespace gemm;
+
 using machine::Global;
 using machine::i64;
 using Matrix = Nvfp4Matrix;

@@ -4,6 +4,8 @@
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 
+using namespace gemm;
+
 namespace weights = dual_gemm::tcgen05;
 using machine::u32;
 using machine::u64;
