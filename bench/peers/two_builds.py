@@ -23,6 +23,7 @@ import time
 import torch
 
 import compare
+import grouped_operands
 from operands import Sets
 
 ROUNDS = 41
@@ -48,7 +49,7 @@ class Build:
         [library] = glob.glob(os.path.join(checkout, "build/default/**/libthresher.so"), recursive=True)
         shims = glob.glob(os.path.join(checkout, "build/default/**/libthresher_attention_shim.so"), recursive=True)
         self.library = self.dual_gemm.Library(library)
-        self.attention_library = self.attention.Library(shims[0] if shims else library)
+        self.attention_library = self.attention.Library(shims[0]) if shims else None
 
     def nvfp4(self, matrix):
         return self.dual_gemm.matrix(matrix.codes, "nvfp4", matrix.columns, matrix.scales, matrix.global_scale)
@@ -153,6 +154,26 @@ def attention_rows(builds, rounds):
             yield race(title, calls, 200 if s <= 512 else 8, rounds)
 
 
+GROUPED = [("8 experts of 8", [8] * 8, 14336, 4096), ("8 experts of 128", [128] * 8, 14336, 4096),
+           ("128 experts, 64 tokens of 8", grouped_operands.routed(64, 8, 128, 128), 768, 2048),
+           ("8 experts, ragged", [80, 176, 128, 72, 64, 248, 96, 160], 4096, 7168)]
+
+
+def grouped_rows(builds, rounds):
+    for name, counts, n, k in GROUPED:
+        rows, experts = sum(counts), len(counts)
+        weights = torch.randn(experts, 2 * n, k, device="cuda", dtype=torch.bfloat16) / k**0.5
+        tokens = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
+        offsets = torch.tensor([sum(counts[:i]) for i in range(experts + 1)], device="cuda", dtype=torch.int32)
+        calls = {}
+        for side, build in builds.items():
+            plan = build.dual_gemm.Grouped(build.library, (experts, rows, n, k), "bf16", "bf16", "bf16", weights)
+            out = torch.empty(rows, n, device="cuda", dtype=torch.bfloat16)
+            a, c = build.dual_gemm.matrix(tokens, "bf16", k), build.dual_gemm.matrix(out, "bf16", n)
+            calls[side] = [lambda plan=plan, a=a, c=c, out=out: (plan.run(a, c, offsets), out)[1]]
+        yield race(f"{name}, {n}x{k} bf16", calls, compare.CALLS, rounds)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", required=True, help="a checkout with its build")
@@ -176,7 +197,7 @@ def main():
                           "driver": compare.peers.driver_version()},
               "toolchain": compare.toolchain(),
               "method": {"rounds": rounds, "rest_s": REST_S, "seed": args.seed}, "rows": []}
-    for rows in (attention_rows, dual_gemm_rows):
+    for rows in (attention_rows, grouped_rows, dual_gemm_rows):
         for row in rows(builds, rounds):
             result["rows"].append(row)
             with open(args.out, "w") as file:
