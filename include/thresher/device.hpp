@@ -10,12 +10,12 @@ namespace thresher {
 /// A CPU or one GPU. Cheap to copy.
 class Device {
  public:
-  /// The first usable GPU if there is one, else this CPU.
+  /// The first usable GPU if there is one, otherwise this CPU.
   static Device best();
   static Device cpu();
   /// Throws Error(device) with what is missing when GPU `ordinal` cannot be used.
   static Device cuda(int ordinal = 0);
-  /// "cpu", "gpu" (the first), "cuda:1" or "best". Throws Error(invalid_argument) for another name.
+  /// "cpu", "gpu" (the first), "cuda:1" or "best". Throws Error(invalid_argument) for any other name.
   static Device named(const std::string& name);
 
   [[nodiscard]] DeviceId id() const noexcept { return id_; }

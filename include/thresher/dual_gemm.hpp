@@ -16,7 +16,7 @@
 
 namespace thresher {
 
-/// What is applied to gate g and up u, in float32 (float64 in the reference).
+/// The function of gate g and up u, in float32 (float64 in the reference).
 enum class ActivationKind : std::uint8_t {
   silu,            ///< g·σ(g) · u
   gelu_tanh,       ///< ½g(1 + tanh(√(2/π)(g + 0.044715 g³))) · u
@@ -38,12 +38,13 @@ struct Activation {
 /// The kind of that name; empty when there is none.
 [[nodiscard]] std::optional<ActivationKind> parse_activation_kind(std::string_view text) noexcept;
 
-/// What a product may give up for speed.
+/// The accuracy that a product may give up for speed.
 enum class Numerics : std::uint8_t {
-  /// Every product exactly; only the order of float32 additions differs from the definition. Where a matrix unit sums
-  /// FP8 in less than float32, its sums of 128 along K are added in float32.
+  /// Every product is exact; only the order of float32 additions differs from the definition. FP8 tensor cores
+  /// accumulate in less than float32: there, FP32 accumulation happens every 128 along K.
   exact,
-  /// Opt-in. NVFP4 weights on Hopper: value × scale rounded once to e4m3. FP8 there: summed by the matrix unit alone.
+  /// Opt-in. NVFP4 weights on Hopper: value × scale is rounded once to e4m3. FP8 on Hopper: the tensor cores alone
+  /// accumulate.
   fast,
 };
 
@@ -59,7 +60,7 @@ struct DualGemmProblem {
   std::int64_t k = 0;
   Format a = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
   Format b = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8; of both B1 and B2
-  Format out = Format::fp16;  ///< fp16, bf16, fp32, or requantised: one of FP8, or nvfp4
+  Format out = Format::fp16;  ///< fp16, bf16, fp32, or quantized: one of FP8, or nvfp4
   Activation activation{};
   bool operator==(const DualGemmProblem&) const = default;
 };
@@ -68,15 +69,15 @@ struct PackOptions {
   Numerics numerics = Numerics::exact;
 };
 
-/// Weights arranged once for a device; cheap to copy, shared by every plan made from them.
-/// On the CPU packing is the identity: the object refers to the caller's B1 and B2, which must outlive it.
+/// Prepacked weights for one device; cheap to copy, shared by every plan made from them. On the CPU packing is the
+/// identity: the object refers to the caller's B1 and B2, which must outlive it.
 class PackedWeights {
  public:
   class Storage;
   explicit PackedWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
-  [[nodiscard]] std::int64_t n() const noexcept;  ///< rows of B1 and of B2: what problem.n must be
+  [[nodiscard]] std::int64_t n() const noexcept;  ///< rows of B1 and of B2: problem.n must equal it
   [[nodiscard]] std::int64_t k() const noexcept;
-  [[nodiscard]] Format format() const noexcept;  ///< what they were before packing: what problem.b must be
+  [[nodiscard]] Format format() const noexcept;  ///< their format before packing: problem.b must equal it
   [[nodiscard]] Numerics numerics() const noexcept;
   [[nodiscard]] const Device& device() const noexcept;
 
@@ -88,39 +89,39 @@ class PackedWeights {
 };
 
 struct DualGemmOptions {
-  /// Empty: what a tournament on such a device measured fastest (docs/planner.md), else the planner's choice. Else one
-  /// of `dual_gemm_strategies(device)`.
+  /// Empty: the strategy that a tournament on such a device measured fastest (docs/planner.md), otherwise the planner's
+  /// choice. If given: one of `dual_gemm_strategies(device)`.
   std::string strategy{};
-  /// Choices of a strategy that are not left to the planner, as `thresher plan` prints them. The knob `numerics` says
-  /// how `plan` packs raw weights, {{"numerics", "fast"}}; packed weights have numerics of their own.
+  /// Knobs of a strategy that override the planner, as `thresher plan` prints them. The knob `numerics` says how `plan`
+  /// packs raw weights, {{"numerics", "fast"}}; packed weights have numerics of their own.
   Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;
   bool operator==(const DualGemmOptions&) const = default;
 };
 
-/// A planned dual GEMM, bound to its weights. It serves every number of tokens up to the problem's m: whatever that
-/// takes was made when it was planned. `run` may be called from several threads.
+/// A planned dual GEMM, bound to its weights. It serves every number of tokens up to the problem's m; planning made
+/// everything that this needs. `run` may be called from several threads.
 class DualGemm {
  public:
   class Backend;
-  /// `weights`: B1 and B2 where calls read them where the caller left them; empty where they were copied.
+  /// `weights`: B1 and B2 if calls read the caller's memory; empty if they were copied.
   explicit DualGemm(std::shared_ptr<const Backend> backend, const std::array<Tensor, 2>& weights = {})
       : backend_(std::move(backend)), weights_(weights) {}
 
-  /// Writes C. `a` is [rows,k] in the problem's format, `c` [rows,n], with 0 to problem.m rows; row strides may exceed
-  /// the row length, and no element of `c` lies in the memory of `a`, B1 or B2. `workspace` has at least
-  /// `workspace_bytes()` on the plan's device (null when that is 0), starts at a multiple of 256 bytes, as a Workspace
-  /// does, and is not shared by concurrent runs. Asynchronous on a GPU: no allocation, no synchronisation,
-  /// graph-capturable. Synchronous on the CPU. Throws Error(invalid_argument) before anything is written to C.
+  /// Writes C. `a` is [rows,k] in the problem's format, `c` [rows,n], with 0 to problem.m rows. Row strides may exceed
+  /// the row length. `c` must not overlap `a`, B1 or B2. `workspace` has at least `workspace_bytes()` on the plan's
+  /// device (null when that is 0). It starts at a multiple of 256 bytes, as a Workspace does, and concurrent runs must
+  /// not share it. Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable. Synchronous on the CPU.
+  /// Throws Error(invalid_argument) before anything is written to C.
   void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
 
-  /// `run` in two parts, for callers who have the tokens earlier than they want the product, or use them more than
-  /// once: what the strategy makes of `a` beforehand (NVFP4 tokens widened to 16 bits, or with numerics fast folded to
-  /// e4m3) is put into `workspace`; nothing where it takes `a` as it is.
+  /// `run` in two parts, for callers who have the tokens before they want the product, or use them more than once.
+  /// `prepare` puts into `workspace` what the strategy derives from `a`: NVFP4 tokens dequantized to 16 bits, or
+  /// quantized to e4m3 with numerics fast. It writes nothing if the strategy takes `a` as it is.
   void prepare(Stream stream, const Tensor& a, void* workspace = nullptr) const;
-  /// The rest, once or more often, after `prepare` with the same `a`, whose memory must still be there, and
-  /// `workspace`.
+  /// The second part, once or several times after `prepare` with the same `a` and `workspace`. The memory of `a` must
+  /// still be valid.
   void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
 
   /// Enough for every number of rows.
@@ -135,7 +136,7 @@ class DualGemm {
   std::array<Tensor, 2> weights_;
 };
 
-/// Arranges B1 (gate) and B2 (up), both [n,k] of one format, for `device`.
+/// Packs B1 (gate) and B2 (up), both [n,k] of one format, for `device`.
 PackedWeights pack(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, const PackOptions& options = {});
 
 /// Chooses a strategy; may compile and allocate. Throws Error with a sentence that names argument, value and limit.
@@ -150,7 +151,7 @@ std::vector<std::string> dual_gemm_strategies(const Device& device);
 
 }  // namespace thresher
 
-// So that plans can be kept by what they were made for.
+// So that a hash map can keep plans by problem.
 template <>
 struct std::hash<thresher::DualGemmProblem> {
   std::size_t operator()(const thresher::DualGemmProblem& problem) const noexcept;

@@ -12,7 +12,7 @@ enum class ErrorCode : std::uint8_t {
   out_of_memory,     ///< host or device memory ran out
   io,                ///< a file could not be read, or a result could not be written
   device,            ///< the GPU driver or a GPU library reported a failure
-  compile,           ///< device code did not compile, or compiled badly (spills, serialised matrix instructions)
+  compile,           ///< device code did not compile, or compiled badly (spills, serialised wgmma)
   internal,          ///< a defect in Thresher itself
 };
 

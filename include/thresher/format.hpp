@@ -1,5 +1,5 @@
 #pragma once
-/// Element formats and what the code asks of them. A new format is an enumerator, a row of traits and its kernels.
+/// Element formats and their properties. A new format is an enumerator, a row of traits and its kernels.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,50 +10,50 @@
 
 namespace thresher {
 
-/// Element formats, scales included. `nvfp4` is e2m1, two values a byte, low nibble first, with one e4m3 scale for each
-/// 16 along K. The three of FP8 are e4m3 values with float32 scales that multiply them, and differ in what one scale is
-/// of.
+/// Element formats, including those of scales. `nvfp4` is e2m1, two values per byte, low nibble first, with one e4m3
+/// scale per 16 along K. The three FP8 formats are e4m3 values multiplied by float32 scales; they differ in the block
+/// that one scale covers.
 enum class Format : std::uint8_t {
   fp32,
   fp16,
   bf16,
-  fp8_e4m3,  ///< values alone
+  fp8_e4m3,  ///< values without scales
   nvfp4,
   int32,
   uint8,
-  fp8_tensor,  ///< of the whole matrix: Tensor::global_scale
-  fp8_row,     ///< of one row
-  fp8_block,   ///< of 128 along K of one row of tokens, of 128 x 128 of weights
+  fp8_tensor,  ///< one scale for the whole matrix: Tensor::global_scale
+  fp8_row,     ///< one scale per row
+  fp8_block,   ///< tokens: one scale per 128 along K of one row; weights: per 128 x 128
 };
 
 inline constexpr std::array all_formats{Format::fp32,    Format::fp16,     Format::bf16,  Format::fp8_e4m3,
                                         Format::nvfp4,   Format::int32,    Format::uint8, Format::fp8_tensor,
                                         Format::fp8_row, Format::fp8_block};
 
-/// What a tensor is to a product: the scales of fp8_block cover other blocks of weights than of tokens.
+/// The role of a tensor in a product. A scale of fp8_block covers a different block of weights than of tokens.
 enum class OperandRole : std::uint8_t { tokens, weights };
 
-/// Stands for "as many as there are along K" in FormatTraits::values_per_scale.
+/// The whole row along K, in FormatTraits::values_per_scale.
 inline constexpr int whole_row = 1 << 30;
 
 struct FormatTraits {
   std::string_view name;                ///< as in suites, on the command line and in the ledger
-  int bits = 0;                         ///< of one value, its scales not counted
-  Format scale_format = Format::uint8;  ///< of the scales, where there are any
-  int values_per_scale = 0;             ///< how many values along K share one scale; 0 where there are no scales
-  int weight_rows_per_scale = 1;        ///< how many rows of weights share one scale; of tokens each has its own
+  int bits = 0;                         ///< of one value, without its scales
+  Format scale_format = Format::uint8;  ///< of the scales, if there are any
+  int values_per_scale = 0;             ///< values along K that share one scale; 0 without scales
+  int weight_rows_per_scale = 1;        ///< rows of weights that share one scale; each row of tokens has its own
   int k_multiple = 1;                   ///< K of an operand is a multiple of it
   int n_multiple = 1;                   ///< N of an output is a multiple of it
   Format product_format =
-      Format::uint8;        ///< what is multiplied: the values, or a format that holds value × scale exactly
+      Format::uint8;        ///< the multiplied format: the values', or one that holds value × scale exactly
   bool is_operand = false;  ///< of a product: A, B1, B2, Q, K, V
   bool is_output = false;   ///< of a product: C, O
 
   [[nodiscard]] constexpr bool has_scales() const noexcept { return values_per_scale > 0; }
-  /// An output whose values are divided by scales that the call is given or finds.
+  /// A quantized output: its values are divided by scales that are given (static) or found by the call (dynamic).
   [[nodiscard]] constexpr bool is_requantised() const noexcept { return is_output && bits < 16; }
   [[nodiscard]] constexpr bool is_unscaled_output() const noexcept { return is_output && !is_requantised(); }
-  /// Bits of memory for one value and its share of a scale: 4.5 for nvfp4.
+  /// Bits of memory for one value with its share of a scale: 4.5 for nvfp4.
   [[nodiscard]] constexpr double stored_bits(OperandRole role = OperandRole::tokens) const noexcept;
 };
 
@@ -122,7 +122,7 @@ consteval auto formats_that() {
 
 inline constexpr auto operand_formats = detail::formats_that<&FormatTraits::is_operand>();
 inline constexpr auto output_formats = detail::formats_that<&FormatTraits::is_output>();
-/// Those of them that have no scales: fp32, fp16 and bf16.
+/// The output formats without scales: fp32, fp16 and bf16.
 inline constexpr auto unscaled_output_formats = detail::formats_that<&FormatTraits::is_unscaled_output>();
 
 [[nodiscard]] constexpr const FormatTraits& format_traits(Format format) noexcept {
@@ -138,17 +138,17 @@ constexpr double FormatTraits::stored_bits(OperandRole role) const noexcept {
 [[nodiscard]] constexpr std::string_view name(Format format) noexcept { return format_traits(format).name; }
 /// The format of that name; empty when there is none.
 [[nodiscard]] std::optional<Format> parse_format(std::string_view text) noexcept;
-/// Bits an element: 4 for nvfp4 (its scales not counted).
+/// Bits per element: 4 for nvfp4 (its scales not counted).
 [[nodiscard]] constexpr int bits(Format format) noexcept { return format_traits(format).bits; }
 
-/// Where the scales of a tensor [rows, K] lie, with C scales for the K values of a row.
+/// The memory layout of the scales of a tensor [rows, K], with C scales for the K values of a row.
 enum class ScaleLayout : std::uint8_t {
   row_major,  ///< [rows, C]
-  /// Blackwell's and cuBLAS's: rows padded to 128 and C to 4 with zeros; scale (r, c) lies at byte
+  /// The layout of Blackwell and cuBLAS: rows padded to 128 and C to 4 with zeros. Scale (r, c) is at byte
   /// ((r/128)*ceil(C/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4.
   blocked,
-  /// [C, rows rounded up to 4]: what kernels for Hopper take the scales of fp8_block tokens in; the padding is not
-  /// read.
+  /// [C, rows rounded up to 4]: the layout that kernels for Hopper need for scales of fp8_block tokens. The padding is
+  /// not read.
   column_major,
 };
 

@@ -11,17 +11,17 @@
 
 namespace thresher {
 
-/// With h = activation(x·gateᵀ, x·upᵀ) rounded once to `intermediate`, out = h·downᵀ rounded once to `out`. Where the
-/// intermediate is requantised, its scales are found or given as those of any such output.
+/// With h = activation(x·gateᵀ, x·upᵀ) rounded once to `intermediate`, out = h·downᵀ rounded once to `out`. A quantized
+/// intermediate has static or dynamic scales, as any quantized output.
 struct GatedMlpProblem {
-  std::int64_t tokens = 0;             ///< the most that a call has
+  std::int64_t tokens = 0;             ///< the maximum of a call
   std::int64_t hidden_size = 0;        ///< columns of x and of out
   std::int64_t intermediate_size = 0;  ///< rows of gate and of up
-  Format x = Format::bf16;             ///< any format of operands
-  Format gate_up = Format::bf16;       ///< any format of operands; of gate and up
-  Format intermediate = Format::bf16;  ///< fp16, bf16, or requantised: one of FP8, or nvfp4
-  float intermediate_scale = 1.0F;     ///< the one scale of fp8_tensor, the global scale of nvfp4; else 1
-  Format down = Format::bf16;          ///< any format of operands
+  Format x = Format::bf16;             ///< any operand format
+  Format gate_up = Format::bf16;       ///< any operand format; of gate and up
+  Format intermediate = Format::bf16;  ///< fp16, bf16, or quantized: one of FP8, or nvfp4
+  float intermediate_scale = 1.0F;     ///< the one scale of fp8_tensor, the global scale of nvfp4; otherwise 1
+  Format down = Format::bf16;          ///< any operand format
   Format out = Format::bf16;           ///< fp16, bf16 or fp32
   Activation activation{};
   bool operator==(const GatedMlpProblem&) const = default;
@@ -33,14 +33,14 @@ struct GatedMlpWeights {
   Tensor down{};  ///< [hidden_size, intermediate_size]
 };
 
-/// Weights arranged once for a device; cheap to copy, shared by every plan made from them. On the CPU packing is the
+/// Prepacked weights for one device; cheap to copy, shared by every plan made from them. On the CPU packing is the
 /// identity: the object refers to the caller's tensors, which must outlive it.
 class PackedGatedMlpWeights {
  public:
   class Storage;
   explicit PackedGatedMlpWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
-  /// Of weights that were packed each by itself, as those in blocks are. Throws Error(invalid_argument) when they lie
-  /// on different devices.
+  /// From products that were packed separately, for instance in blocks. Throws Error(invalid_argument) when they are on
+  /// different devices.
   PackedGatedMlpWeights(PackedWeights gate_up, PackedGemmWeights down);
   [[nodiscard]] const Device& device() const noexcept;
 
@@ -58,13 +58,13 @@ struct GatedMlpOptions {
 };
 
 /// A planned layer, bound to its weights. It serves every number of tokens up to the problem's. `run` may be called
-/// from several threads, each with a workspace of its own.
+/// from several threads, each with its own workspace.
 class GatedMlp {
  public:
   class Backend;
   explicit GatedMlp(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {}
 
-  /// x and out [tokens, hidden_size], with rows that may be further apart; out lies apart from x and the weights.
+  /// x and out are [tokens, hidden_size]; row strides may exceed the row length. out must not overlap x or the weights.
   /// `workspace` has workspace_bytes() on the plan's device, aligned to 256 bytes. Asynchronous on a GPU: no
   /// allocation, no synchronisation, graph-capturable. Synchronous on the CPU. Throws Error(invalid_argument) before
   /// anything is written.
@@ -79,11 +79,11 @@ class GatedMlp {
   std::shared_ptr<const Backend> backend_;
 };
 
-/// Arranges gate, up and down for `device`.
+/// Packs gate, up and down for `device`.
 PackedGatedMlpWeights pack(const Device& device, const GatedMlpWeights& weights, const PackOptions& options = {});
 
 /// Chooses a strategy for each product; may compile and allocate. Throws Error with a sentence that names argument,
-/// value and limit; one that is about a product begins with "gate and up: " or "down: ".
+/// value and limit. A sentence about one product begins with "gate and up: " or "down: ".
 GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const PackedGatedMlpWeights& weights,
               const GatedMlpOptions& options = {});
 /// The same from raw weights, which must outlive the plan.
@@ -92,7 +92,7 @@ GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const GatedM
 
 }  // namespace thresher
 
-// So that plans can be kept by what they were made for.
+// So that a hash map can keep plans by problem.
 template <>
 struct std::hash<thresher::GatedMlpProblem> {
   std::size_t operator()(const thresher::GatedMlpProblem& problem) const noexcept;

@@ -1,5 +1,5 @@
 #pragma once
-/// The plain matrix product C = A·Bᵀ, as a down projection is: plan once and run many times.
+/// The plain matrix product C = A·Bᵀ, for instance a down projection. Plan once and run many times.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,42 +16,42 @@ namespace thresher {
 /// C[m,n] from A[m,k] and B[n,k], with products in float32 (float64 in the reference): c = (A·Bᵀ)·scales + bias,
 /// rounded once to `out`.
 struct GemmProblem {
-  std::int64_t m = 0;  ///< the most rows that a call may have
+  std::int64_t m = 0;  ///< the maximum number of rows of a call
   std::int64_t n = 0;
   std::int64_t k = 0;
   Format a = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
   Format b = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
   Format out = Format::fp16;  ///< fp16, bf16 or fp32
-  bool bias = false;          ///< the weights bring a bias
+  bool bias = false;          ///< the weights have a bias
   bool operator==(const GemmProblem&) const = default;
 };
 
-/// B with scales is contiguous.
+/// B is contiguous if it has scales.
 struct GemmWeights {
   Tensor b{};     ///< [N,K]
   Tensor bias{};  ///< optional: [N]; fp32, fp16 or bf16
 };
 
-/// Weights arranged once for a device: those of a grouped GEMM of one expert, which they may be taken from.
+/// Prepacked weights for one device: those of a grouped GEMM of one expert, from which they may be constructed.
 class PackedGemmWeights {
  public:
-  /// Throws Error(invalid_argument) when there are more experts, or gate and up.
+  /// Throws Error(invalid_argument) for several experts, or for gate and up.
   explicit PackedGemmWeights(PackedGroupedWeights weights);
   [[nodiscard]] std::int64_t n() const noexcept { return grouped_.n(); }
   [[nodiscard]] std::int64_t k() const noexcept { return grouped_.k(); }
-  [[nodiscard]] Format format() const noexcept { return grouped_.format(); }  ///< what they were before packing
+  [[nodiscard]] Format format() const noexcept { return grouped_.format(); }  ///< before packing
   [[nodiscard]] bool has_bias() const noexcept { return grouped_.has_bias(); }
   [[nodiscard]] Numerics numerics() const noexcept { return grouped_.numerics(); }
   [[nodiscard]] const Device& device() const noexcept { return grouped_.device(); }
 
-  /// For blocks, which keep weights of grouped products (thresher/packed_block.hpp).
+  /// For blocks, which hold weights of grouped products (thresher/packed_block.hpp).
   [[nodiscard]] const PackedGroupedWeights& grouped() const noexcept { return grouped_; }
 
  private:
   PackedGroupedWeights grouped_;
 };
 
-/// As for the dual GEMM: strategy, knobs (`numerics` among them) and threads.
+/// The options of the dual GEMM: strategy, knobs (`numerics` among them) and threads.
 using GemmOptions = DualGemmOptions;
 
 /// A planned product, bound to its weights. It serves every number of rows up to the problem's. `run` may be called
@@ -75,7 +75,7 @@ class Gemm {
   std::shared_ptr<const GroupedGemm::Backend> backend_;
 };
 
-/// Arranges the weights for `device`.
+/// Packs the weights for `device`.
 PackedGemmWeights pack(const Device& device, const GemmWeights& weights, const PackOptions& options = {});
 
 /// Chooses a strategy; may compile and allocate. Throws Error with a sentence that names argument, value and limit.
@@ -90,7 +90,7 @@ std::vector<std::string> gemm_strategies(const Device& device);
 
 }  // namespace thresher
 
-// So that plans can be kept by what they were made for.
+// So that a hash map can keep plans by problem.
 template <>
 struct std::hash<thresher::GemmProblem> {
   std::size_t operator()(const thresher::GemmProblem& problem) const noexcept;

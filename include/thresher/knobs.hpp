@@ -10,17 +10,17 @@
 
 namespace thresher {
 
-/// Knobs that differ from a strategy's own choice, for instance stages = "4", epilogue = "tma", persistent = "true".
-/// Which there are and what they may be, `thresher plan --help-knobs` lists for each strategy.
+/// Knobs that differ from a strategy's default, for instance stages = "4", epilogue = "tma", persistent = "true".
+/// `thresher plan --help-knobs` lists each strategy's knobs and their values.
 class Knobs {
  public:
   Knobs() = default;
   Knobs(std::initializer_list<std::pair<const std::string, std::string>> values) : values_(values) {}
 
   /// Words separated by blanks, each name=value; a name alone means name=true. Throws Error(invalid_argument) for a
-  /// word without a name and for a name that comes twice.
+  /// word without a name and for a duplicate name.
   static Knobs parse(std::string_view text);
-  /// What `parse` reads back, in the order of the names; empty without knobs.
+  /// The text that `parse` reads back, in the order of the names; empty without knobs.
   [[nodiscard]] std::string text() const;
 
   /// Null when the knob is not set.

@@ -1,21 +1,21 @@
 /* The C interface of Thresher: every operation is planned once and run many times.
  *
  * Every function that can fail returns a status; thresher_last_error() then holds one sentence for this thread that
- * names the argument, its value and the limit. Nothing is written to any output on failure. Handles may be used from
- * several threads, but are destroyed by one.
+ * names the argument, its value and the limit. Nothing is written to any output on failure. Several threads may use a
+ * handle; one destroys it.
  *
- * Structs begin with struct_size, which their _init function sets to the size that it is given, sizeof of the struct,
- * while it gives every other member its default. Members are only ever added at the end: a struct of an older program
- * lacks some, which then have their defaults; one of a newer program has some that this library does not know, which
- * must be 0, or the call is refused. No struct has more than 4096 bytes. No member's 0 means "default" but where that
- * is said of it. A member is used or refused: one that a call has no use for is as its _init function sets it. No size
- * is one that cuts a member in two: those of all versions are multiples of 8.
+ * Structs begin with struct_size. A struct's _init function sets it to the given size, sizeof of the struct, and sets
+ * every other member to its default. Members are only ever added at the end. A struct of an older program lacks some,
+ * which then have their defaults. A struct of a newer program has some that this library does not know; they must be 0,
+ * or the call is rejected with an error. No struct has more than 4096 bytes. 0 means "default" only where documented. A
+ * member that a call does not use must keep the value that its _init function sets, or the call is rejected. A size
+ * must not cut a member in two: the sizes of all versions are multiples of 8.
  *
- * A workspace is written, and lies apart from every tensor of its call.
+ * A workspace is written, and must not overlap any tensor of its call.
  *
  * A process may fork and make calls in the child, unless a GPU was used before.
  *
- * Functions whose names end in _flat take numbers and pointers alone, for bindings. */
+ * Functions whose names end in _flat take only numbers and pointers, for bindings. */
 #ifndef THRESHER_H
 #define THRESHER_H
 
@@ -50,13 +50,13 @@ enum {
   THRESHER_FP16 = 1,
   THRESHER_BF16 = 2,
   THRESHER_FP8_E4M3 = 3,
-  THRESHER_NVFP4 = 4, /* e2m1, two a byte, low nibble first; one e4m3 scale for each 16 along K */
+  THRESHER_NVFP4 = 4, /* e2m1, two per byte, low nibble first; one e4m3 scale per 16 along K */
   THRESHER_INT32 = 5,
   THRESHER_UINT8 = 6,
-  /* e4m3 with float32 scales that multiply: */
-  THRESHER_FP8_TENSOR = 7, /* one for the matrix, given as its global scale */
-  THRESHER_FP8_ROW = 8,    /* one a row */
-  THRESHER_FP8_BLOCK = 9   /* one for 128 along K of a row of tokens, of 128 rows of weights */
+  /* e4m3 multiplied by float32 scales: */
+  THRESHER_FP8_TENSOR = 7, /* per-tensor: one for the matrix, given as its global scale */
+  THRESHER_FP8_ROW = 8,    /* per-row */
+  THRESHER_FP8_BLOCK = 9   /* per-block: 128 along K of a row of tokens, 128 x 128 of weights */
 };
 
 typedef int32_t thresher_device_kind;
@@ -64,7 +64,7 @@ enum { THRESHER_CPU = 0, THRESHER_CUDA = 1 };
 
 typedef struct thresher_device {
   thresher_device_kind kind;
-  int32_t ordinal; /* 0 of the CPU */
+  int32_t ordinal; /* 0 for the CPU */
 } thresher_device;
 
 typedef int32_t thresher_scale_layout;
@@ -76,23 +76,23 @@ enum {
 
 /* "0.2.0" */
 THRESHER_API const char* thresher_version(void);
-/* 1: from now on whatever this thread gives the functions that run a plan is memory of the plan's GPU, as a caller
- * knows whose tensors say where they lie: the driver is not asked for it, which takes some tenths of a microsecond a
- * pointer. What becomes of a pointer to other memory is then not defined. 0, as at first: it is asked, and such a
- * pointer is refused. Gives back what was said before. */
+/* 1: from now on this thread promises that all pointers it passes to a run are memory of the plan's GPU. The driver is
+ * then not asked, which takes some tenths of a microsecond per pointer; a pointer to other memory is undefined
+ * behaviour. 0, the default: the driver is asked, and such a pointer is rejected with an error. Returns the previous
+ * value. */
 THRESHER_API int32_t thresher_places_are_known(int32_t yes);
 /* The sentence of the last failure on this thread; "" before the first. Valid until the next failure on this thread. */
 THRESHER_API const char* thresher_last_error(void);
 
-/* The first usable GPU if there is one, else this CPU. */
+/* The first usable GPU if there is one, otherwise this CPU. */
 THRESHER_API thresher_status thresher_best_device(thresher_device* device);
-/* The model name, cut off to fit and always terminated. Fails with what is missing when the device cannot be used. */
+/* The model name, truncated to fit and always terminated. Fails with what is missing when the device cannot be used. */
 THRESHER_API thresher_status thresher_device_name(thresher_device device, char* name, size_t capacity);
 
 /* ---- Dual GEMM: C = activation(A*B1^T) o (A*B2^T) ---- */
 
-/* A view of a matrix [shape[0], shape[1]], row-major; nothing is owned. For NVFP4 elements are e2m1 values, scales is
- * set, and global_scale points to one float32 on the tensor's device or is null for 1. */
+/* A non-owning view of a row-major matrix [shape[0], shape[1]]. For NVFP4 elements are e2m1 values, scales is set, and
+ * global_scale points to one float32 on the tensor's device or is null for 1. */
 typedef struct thresher_matrix {
   uint32_t struct_size;
   thresher_format format;
@@ -100,10 +100,11 @@ typedef struct thresher_matrix {
   int64_t shape[2];
   thresher_device device;
   int64_t row_stride; /* elements from one row to the next; 0 for shape[1] */
-  const void* scales; /* on the tensor's device; null for formats without scales; of an output they are written */
+  const void* scales; /* on the tensor's device; null without scales; written for an output */
   const float* global_scale;
   thresher_scale_layout scale_layout;
-  int32_t scales_are_powers_of_two; /* 1: those of an output in fp8_row or fp8_block are to be; 0 by default */
+  int32_t scales_are_powers_of_two; /* 1: round the scales of an output in fp8_row or fp8_block up to powers of two; 0
+                                     * by default */
 } thresher_matrix;
 
 typedef int32_t thresher_activation;
@@ -117,13 +118,13 @@ typedef int32_t thresher_numerics;
 enum { THRESHER_EXACT = 0, THRESHER_FAST = 1 };
 
 /* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16, nvfp4 or one of FP8; out: fp16, bf16,
- * fp32, or requantised: one of FP8, or nvfp4. */
+ * fp32, or quantized: one of FP8, or nvfp4. */
 typedef struct thresher_dual_gemm_problem {
   uint32_t struct_size;
   thresher_format a;
   thresher_format b;
   thresher_format out;
-  int64_t m; /* the most rows; a call may have fewer */
+  int64_t m; /* the maximum number of rows of a call */
   int64_t n;
   int64_t k;
   thresher_activation activation; /* silu by default */
@@ -143,21 +144,21 @@ typedef struct thresher_dual_gemm_options {
 typedef struct thresher_dual_gemm_weights thresher_dual_gemm_weights;
 typedef struct thresher_dual_gemm thresher_dual_gemm;
 
-/* Sets struct_size and the defaults, for `struct_size` bytes; what has no default becomes 0. */
+/* Sets struct_size and the defaults, for `struct_size` bytes; members without a default become 0. */
 THRESHER_API void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_size);
 THRESHER_API void thresher_dual_gemm_problem_init(thresher_dual_gemm_problem* problem, uint32_t struct_size);
 THRESHER_API void thresher_dual_gemm_options_init(thresher_dual_gemm_options* options, uint32_t struct_size);
 
-/* The strategies the device offers, the default first, separated by commas and terminated; refused where they do not
+/* The strategies the device offers, the default first, separated by commas and terminated; an error when they do not
  * fit. */
 THRESHER_API thresher_status thresher_dual_gemm_strategies(thresher_device device, char* names, size_t capacity);
 
-/* Arranges the weights once for a device. On a GPU they are copied; on the CPU they must outlive the handle. */
+/* Packs the weights for a device. On a GPU they are copied; on the CPU they must outlive the handle. */
 THRESHER_API thresher_status thresher_dual_gemm_pack(thresher_device device, const thresher_matrix* b1_gate,
                                                      const thresher_matrix* b2_up, thresher_numerics numerics,
                                                      thresher_dual_gemm_weights** weights);
-/* Weights in a file that appears whole or not at all; what was loaded owns its memory. A file that is damaged, of
- * another version or packed for another kind of device is refused. */
+/* Weights in a file, which is replaced atomically; loaded weights own their memory. A file that is damaged, of another
+ * version or packed for another kind of device is rejected with an error. */
 THRESHER_API thresher_status thresher_dual_gemm_weights_save(const thresher_dual_gemm_weights* weights,
                                                              const char* path);
 THRESHER_API thresher_status thresher_dual_gemm_weights_load(thresher_device device, const char* path,
@@ -165,36 +166,36 @@ THRESHER_API thresher_status thresher_dual_gemm_weights_load(thresher_device dev
 THRESHER_API void thresher_dual_gemm_weights_destroy(thresher_dual_gemm_weights* weights);
 
 /* ---- Packed weights as one block of bytes that the caller owns ----
- * A block holds what a file of packed weights holds: a header, which says layout, formats and shapes with a version and
- * fingerprints, and behind it the weights. It is memory of one device, starts there at a multiple of
- * THRESHER_BLOCK_ALIGNMENT bytes (on a GPU of THRESHER_BLOCK_ALIGNMENT_ON_GPU), and may be copied, kept and loaded like
- * any bytes. Weights for which packing is the identity (on the CPU; 16-bit weights on a GPU) are kept as the matrices
- * they are, and fit every device; others the kind of device they were packed for. */
+ * A block holds what a file of packed weights holds: a header with layout, formats, shapes, a version and fingerprints,
+ * and behind it the weights. It is memory of one device and starts at a multiple of THRESHER_BLOCK_ALIGNMENT bytes (on
+ * a GPU of THRESHER_BLOCK_ALIGNMENT_ON_GPU). It may be copied, kept and loaded like any bytes. Weights for which
+ * packing is the identity (on the CPU; 16-bit weights on a GPU) are stored as plain matrices and fit every device.
+ * Others fit the kind of device they were packed for. */
 
 enum { THRESHER_BLOCK_ALIGNMENT = 16, THRESHER_BLOCK_ALIGNMENT_ON_GPU = 256 };
 
-/* What is made sure of before a block is used. */
+/* The checks made before a block is used. */
 typedef int32_t thresher_packed_check;
 enum {
-  THRESHER_CHECK_HEADER = 0, /* the header is as it was written and fits the block; the rest is not read */
-  THRESHER_CHECK_CONTENT = 1 /* all bytes are those that were written; from a GPU they are copied for that */
+  THRESHER_CHECK_HEADER = 0, /* the header is as written and fits the block; the rest is not read */
+  THRESHER_CHECK_CONTENT = 1 /* all bytes are as written; from a GPU they are copied to the host */
 };
 
-/* What packed weights hold, of the dual GEMM, of the GEMM or of a grouped product. */
+/* What packed weights hold, for the dual GEMM, the GEMM or a grouped product. */
 typedef struct thresher_packed_info {
   uint32_t struct_size;
   thresher_format format; /* before packing */
-  int64_t experts;        /* 0 of the dual GEMM */
+  int64_t experts;        /* 0 for the dual GEMM */
   int64_t n;              /* rows of one matrix of one expert */
   int64_t k;
-  int32_t matrices; /* of an expert: 2 for gate and up, else 1 */
+  int32_t matrices; /* per expert: 2 for gate and up, otherwise 1 */
   int32_t has_bias; /* 0 or 1 */
   thresher_numerics numerics;
   int32_t reserved; /* 0 */
 } thresher_packed_info;
 
 THRESHER_API void thresher_packed_info_init(thresher_packed_info* info, uint32_t struct_size);
-/* Fills `info`, initialised as every struct. */
+/* Fills `info`, which must be initialised as every struct. */
 THRESHER_API thresher_status thresher_dual_gemm_weights_info(const thresher_dual_gemm_weights* weights,
                                                              thresher_packed_info* info);
 /* Bytes of the block that holds these weights. */
@@ -204,15 +205,15 @@ THRESHER_API thresher_status thresher_dual_gemm_weights_block_bytes(const thresh
  * multiple or on another device is THRESHER_INVALID_ARGUMENT, and nothing is written then. */
 THRESHER_API thresher_status thresher_dual_gemm_weights_to_block(const thresher_dual_gemm_weights* weights, void* block,
                                                                  size_t bytes);
-/* Weights that are read where they lie in `block`, memory of `device` that outlives them and every plan made from them.
- * Bytes that are no packed weights, are damaged, of another version or of a grouped product are
- * THRESHER_INVALID_ARGUMENT, those packed for another kind of device THRESHER_UNSUPPORTED. */
+/* Weights that are read in place from `block`, memory of `device` that must outlive them and every plan made from them.
+ * Bytes that are not packed weights, are damaged, of another version or of a grouped product are
+ * THRESHER_INVALID_ARGUMENT. Bytes packed for another kind of device are THRESHER_UNSUPPORTED. */
 THRESHER_API thresher_status thresher_dual_gemm_weights_from_block(thresher_device device, const void* block,
                                                                    size_t bytes, thresher_packed_check check,
                                                                    thresher_dual_gemm_weights** weights);
 
-/* Chooses a strategy or takes the one that is named; may compile and allocate. `options` null: the defaults. The plan
- * keeps what it needs of the weights. */
+/* Chooses a strategy or takes the named one; may compile and allocate. `options` null: the defaults. The plan keeps
+ * what it needs of the weights. */
 THRESHER_API thresher_status thresher_dual_gemm_plan(thresher_device device, const thresher_dual_gemm_problem* problem,
                                                      const thresher_dual_gemm_weights* weights,
                                                      const thresher_dual_gemm_options* options,
@@ -225,27 +226,28 @@ THRESHER_API thresher_status thresher_dual_gemm_plan_raw(thresher_device device,
                                                          thresher_dual_gemm** plan);
 THRESHER_API void thresher_dual_gemm_destroy(thresher_dual_gemm* plan);
 
-/* What `workspace` must hold, whatever the number of rows; 0 when null will do. */
+/* The bytes that `workspace` must hold for any number of rows; 0 when null will do. */
 THRESHER_API size_t thresher_dual_gemm_workspace_bytes(const thresher_dual_gemm* plan);
-/* The strategy that was chosen. Valid as long as the plan. */
+/* The chosen strategy. Valid as long as the plan. */
 THRESHER_API const char* thresher_dual_gemm_strategy(const thresher_dual_gemm* plan);
 
 /* Enqueues one call on `stream`, a CUstream or cudaStream_t (ignored on the CPU, where the call is complete on return).
- * `a` has 0 to m rows and `c` as many; c lies apart from a, B1 and B2. No allocation, no synchronisation; can be
- * captured in a CUDA graph. The workspace starts at a multiple of 256 bytes on the plan's device and is not shared by
- * concurrent runs. */
+ * `a` has 0 to m rows and `c` as many; c must not overlap a, B1 or B2. No allocation, no synchronisation; can be
+ * captured in a CUDA graph. The workspace starts at a multiple of 256 bytes on the plan's device, and concurrent runs
+ * must not share it. */
 THRESHER_API thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan, void* stream,
                                                     const thresher_matrix* a, const thresher_matrix* c,
                                                     void* workspace);
-/* The same in two parts: what the strategy makes of `a` beforehand (NVFP4 tokens widened; folded with numerics fast) is
- * put into the workspace; then, once or more often, the rest with the same `a`, whose memory must still be there. */
+/* The same in two parts. `prepare` puts into the workspace what the strategy derives from `a`: NVFP4 tokens
+ * dequantized, or quantized to e4m3 with numerics fast. The second part may run several times with the same `a`, whose
+ * memory must still be valid. */
 THRESHER_API thresher_status thresher_dual_gemm_prepare(const thresher_dual_gemm* plan, void* stream,
                                                         const thresher_matrix* a, void* workspace);
 THRESHER_API thresher_status thresher_dual_gemm_run_prepared(const thresher_dual_gemm* plan, void* stream,
                                                              const thresher_matrix* a, const thresher_matrix* c,
                                                              void* workspace);
 
-/* Row strides count elements, 0 for contiguous rows. `scales` and `global_scale` may be null where formats have none.
+/* Row strides count elements, 0 for contiguous rows. `scales` and `global_scale` may be null for formats without them.
  */
 THRESHER_API thresher_status thresher_dual_gemm_pack_flat(int32_t device_kind, int32_t device_ordinal, int32_t format,
                                                           int64_t n, int64_t k, const void* b1_gate,
@@ -291,10 +293,10 @@ typedef struct thresher_gemm_problem {
   thresher_format a;
   thresher_format b;
   thresher_format out;
-  int64_t m; /* the most rows; a call may have fewer */
+  int64_t m; /* the maximum number of rows of a call */
   int64_t n;
   int64_t k;
-  int32_t bias;     /* 1: the weights bring one; 0 by default */
+  int32_t bias;     /* 1: the weights have a bias; 0 by default */
   int32_t reserved; /* 0 */
 } thresher_gemm_problem;
 
@@ -302,14 +304,14 @@ typedef struct thresher_gemm_weights thresher_gemm_weights;
 typedef struct thresher_gemm thresher_gemm;
 
 /* Each as its namesake of the dual GEMM, with the options of the dual GEMM. `bias` is null or [n], contiguous on the
- * device of b, in fp16, bf16 or fp32; of b with scales rows are contiguous. */
+ * device of b, in fp16, bf16 or fp32. Rows of b are contiguous if it has scales. */
 THRESHER_API void thresher_gemm_problem_init(thresher_gemm_problem* problem, uint32_t struct_size);
 THRESHER_API thresher_status thresher_gemm_strategies(thresher_device device, char* names, size_t capacity);
 THRESHER_API thresher_status thresher_gemm_pack(thresher_device device, const thresher_matrix* b, const void* bias,
                                                 thresher_format bias_format, thresher_numerics numerics,
                                                 thresher_gemm_weights** weights);
 THRESHER_API void thresher_gemm_weights_destroy(thresher_gemm_weights* weights);
-/* As of one expert. */
+/* As for one expert. */
 THRESHER_API thresher_status thresher_gemm_weights_info(const thresher_gemm_weights* weights,
                                                         thresher_packed_info* info);
 THRESHER_API thresher_status thresher_gemm_plan(thresher_device device, const thresher_gemm_problem* problem,
@@ -330,35 +332,35 @@ THRESHER_API thresher_status thresher_gemm_run_flat(const thresher_gemm* plan, v
                                                     int64_t c_row_stride, void* workspace);
 
 /* ---- Grouped products: each group of rows with the weights of its own expert ----
- * The grouped dual GEMM C = activation(A*B1^T) o (A*B2^T), and without an activation the grouped GEMM C = A*B1^T. What
- * the members mean, thresher/grouped_gemm.hpp says of their namesakes. */
+ * The grouped dual GEMM C = activation(A*B1^T) o (A*B2^T), and without an activation the grouped GEMM C = A*B1^T.
+ * thresher/grouped_gemm.hpp documents the members under the same names. */
 
 typedef int32_t thresher_row_layout;
 enum {
-  THRESHER_ROWS_PACKED = 0,  /* A [rows,K]; expert e owns rows offsets[e] to offsets[e+1]-1 of C */
-  THRESHER_ROWS_SLOTS = 1,   /* A [E,rows,K]; expert e owns the first counts[e] rows of its slot of C */
+  THRESHER_ROWS_PACKED = 0,  /* contiguous: A [rows,K]; expert e owns rows offsets[e] to offsets[e+1]-1 of C */
+  THRESHER_ROWS_SLOTS = 1,   /* masked: A [E,rows,K]; expert e owns the first counts[e] rows of its slot of C */
   THRESHER_ROWS_GATHERED = 2 /* as packed; row r of C takes row row_ids[r]/row_ids_divisor of A [tokens,K] */
 };
 
-/* Where the rows of gate and up lie. Nothing tells a wrong one from a right one. */
+/* The order of the rows of gate and up. A wrong order cannot be detected. */
 typedef int32_t thresher_gate_up;
 enum {
-  THRESHER_SEPARATE = 0,   /* b1 [E,N,K] is the gate and b2 [E,N,K] up; or b1 alone, of the grouped GEMM */
+  THRESHER_SEPARATE = 0,   /* b1 [E,N,K] is the gate and b2 [E,N,K] up; or b1 alone for the grouped GEMM */
   THRESHER_GATE_FIRST = 1, /* b1 [E,2N,K] has all of gate, then all of up */
   THRESHER_UP_FIRST = 2,   /* all of up, then all of gate */
   THRESHER_INTERLEAVED = 3 /* gate, up, gate, up, ... */
 };
 
-enum { THRESHER_NO_ACTIVATION = -1 }; /* of thresher_grouped_problem: the grouped GEMM */
+enum { THRESHER_NO_ACTIVATION = -1 }; /* for thresher_grouped_problem: the grouped GEMM */
 
 typedef struct thresher_grouped_problem {
   uint32_t struct_size;
   thresher_row_layout layout; /* packed by default */
   int64_t experts;
-  int64_t rows; /* the most rows of C that a call has; with slots of one slot */
+  int64_t rows; /* the maximum of C's rows in a call; with slots per slot */
   int64_t n;
   int64_t k;
-  int64_t tokens;          /* gathered: the most rows of A; else 0 */
+  int64_t tokens;          /* gathered: the maximum of A's rows; otherwise 0 */
   int64_t expected_rows;   /* rows that experts own in a usual call; 0, the default: unknown */
   int64_t row_ids_divisor; /* 1 by default */
   thresher_format a;
@@ -368,8 +370,8 @@ typedef struct thresher_grouped_problem {
   float alpha;                    /* these as in thresher_dual_gemm_problem */
   float limit;
   float up_offset;
-  int32_t bias;        /* 1: the weights bring biases; 0 by default */
-  int32_t row_weights; /* 1: every row of C is multiplied by a float32 of its own; 0 by default */
+  int32_t bias;        /* 1: the weights have biases; 0 by default */
+  int32_t row_weights; /* 1: every row of C is multiplied by its own float32; 0 by default */
   int32_t reserved;    /* 0 */
 } thresher_grouped_problem;
 
@@ -389,30 +391,30 @@ typedef struct thresher_grouped_weights_view {
   int64_t row_stride;
   const void* b1_scales; /* NVFP4: each expert's behind the one before */
   const void* b2_scales;
-  const float* b1_global_scales; /* one for each expert, or null for 1; of gate and up in one tensor the gate's */
-  const float* b2_global_scales; /* up's; with gate and up in one tensor null for those of the gate */
+  const float* b1_global_scales; /* one per expert, or null for 1; of the gate if gate and up are one tensor */
+  const float* b2_global_scales; /* of up; null for those of the gate if gate and up are one tensor */
   const void* bias1;             /* [E,N], in one tensor [E,2N] in the same order; or null */
   const void* bias2;
   thresher_format bias_format; /* fp32, fp16 or bf16 */
   int32_t reserved;            /* 0 */
 } thresher_grouped_weights_view;
 
-/* One call. All pointers are to memory of the plan's device; what the layout has no use for is null. */
+/* One call. All pointers are to memory of the plan's device; pointers that the layout does not use are null. */
 typedef struct thresher_grouped_tensors {
   uint32_t struct_size;
   thresher_scale_layout a_scale_layout;
-  int64_t rows;   /* of C; with slots of one slot */
-  int64_t tokens; /* gathered: rows of A; else ignored */
+  int64_t rows;   /* of C; with slots per slot */
+  int64_t tokens; /* gathered: rows of A; otherwise ignored */
   const void* a;
   int64_t a_row_stride; /* in elements, 0 for contiguous rows */
   const void* a_scales;
-  const float* a_global_scale; /* one; with slots one for each slot; or null for 1 */
+  const float* a_global_scale; /* one; with slots one per slot; or null for 1 */
   void* c;
   int64_t c_row_stride;
   const int32_t* groups; /* offsets [E+1]; with slots counts [E] */
   const int32_t* row_ids;
   const float* row_weights;
-  /* Of a c in FP8 or NVFP4, as those of a: scales are written, global scales are read. */
+  /* For a c in FP8 or NVFP4, laid out as those of a: scales are written, global scales are read. */
   void* c_scales;
   const float* c_global_scale;
   thresher_scale_layout c_scale_layout;
@@ -447,7 +449,7 @@ THRESHER_API thresher_status thresher_grouped_weights_to_block(const thresher_gr
 THRESHER_API thresher_status thresher_grouped_weights_from_block(thresher_device device, const void* block,
                                                                  size_t bytes, thresher_packed_check check,
                                                                  thresher_grouped_weights** weights);
-/* The weights of the plain GEMM that are those of one expert, whose memory they share. */
+/* The weights of the plain GEMM from those of one expert, whose memory they share. */
 THRESHER_API thresher_status thresher_gemm_weights_of_expert(const thresher_grouped_weights* grouped,
                                                              thresher_gemm_weights** weights);
 THRESHER_API thresher_status thresher_grouped_plan(thresher_device device, const thresher_grouped_problem* problem,
@@ -460,8 +462,8 @@ THRESHER_API thresher_status thresher_grouped_plan_raw(thresher_device device, c
 THRESHER_API void thresher_grouped_destroy(thresher_grouped* plan);
 THRESHER_API size_t thresher_grouped_workspace_bytes(const thresher_grouped* plan);
 THRESHER_API const char* thresher_grouped_strategy(const thresher_grouped* plan);
-/* Writes the rows of C that experts own. The contents of groups and row_ids are not looked at by the host: they may
- * change between replays of a captured graph. */
+/* Writes the rows of C that experts own. The host never reads the contents of groups and row_ids: they may change
+ * between replays of a captured graph. */
 THRESHER_API thresher_status thresher_grouped_run(const thresher_grouped* plan, void* stream,
                                                   const thresher_grouped_tensors* tensors, void* workspace);
 /* The flags of the last run in `stream` with this workspace, for which it waits. */
@@ -475,14 +477,14 @@ THRESHER_API thresher_status thresher_grouped_run_flat(const thresher_grouped* p
                                                        const int32_t* groups, const int32_t* row_ids,
                                                        const float* row_weights, void* workspace);
 
-/* ---- Layers: a dense gated MLP, and a layer of a mixture of experts ----
- * What the members mean, thresher/gated_mlp.hpp and thresher/moe_layer.hpp say of their namesakes. Options of each
+/* ---- Layers: a dense gated MLP, and a layer of MoE experts ----
+ * thresher/gated_mlp.hpp and thresher/moe_layer.hpp document the members under the same names. The options of each
  * product are those of the dual GEMM, null for the defaults. */
 
 typedef struct thresher_gated_mlp_problem {
   uint32_t struct_size;
   thresher_format x;
-  int64_t tokens; /* the most rows; a call may have fewer */
+  int64_t tokens; /* the maximum number of rows of a call */
   int64_t hidden_size;
   int64_t intermediate_size;
   thresher_format gate_up;
@@ -493,7 +495,8 @@ typedef struct thresher_gated_mlp_problem {
   float alpha;                    /* these as in thresher_dual_gemm_problem */
   float limit;
   float up_offset;
-  float intermediate_scale; /* the one scale of fp8_tensor, the global scale of nvfp4; 1 by default, and of others */
+  float intermediate_scale; /* the one scale of fp8_tensor, the global scale of nvfp4; 1 by default, and for other
+                             * formats */
   int32_t reserved;         /* 0 */
 } thresher_gated_mlp_problem;
 
@@ -506,7 +509,7 @@ THRESHER_API void thresher_gated_mlp_problem_init(thresher_gated_mlp_problem* pr
 THRESHER_API thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_matrix* gate,
                                                      const thresher_matrix* up, const thresher_matrix* down,
                                                      thresher_numerics numerics, thresher_gated_mlp_weights** weights);
-/* Weights that were packed each by itself, as those in blocks are; they share their memory. */
+/* From products that were packed separately, for instance in blocks; they share their memory. */
 THRESHER_API thresher_status thresher_gated_mlp_weights_of_parts(const thresher_dual_gemm_weights* gate_up,
                                                                  const thresher_gemm_weights* down,
                                                                  thresher_gated_mlp_weights** weights);
@@ -532,23 +535,23 @@ typedef struct thresher_moe_problem {
   uint32_t struct_size;
   thresher_format x;
   int64_t experts;
-  int64_t tokens; /* the most rows of x; a call may have fewer */
-  int64_t top_k;  /* choices of a token */
+  int64_t tokens; /* the maximum of x's rows in a call */
+  int64_t top_k;  /* top-k assignments per token */
   int64_t hidden_size;
   int64_t intermediate_size;
-  int64_t expected_rows; /* choices in a usual call; 0, the default: unknown */
+  int64_t expected_rows; /* assignments in a usual call; 0, the default: unknown */
   thresher_format gate_up;
   thresher_format intermediate; /* fp16, bf16, nvfp4 or one of FP8 */
   thresher_format down;
-  thresher_format rows;           /* of what is added up: fp16, bf16 or fp32 */
+  thresher_format rows;           /* of the combined rows: fp16, bf16 or fp32 */
   thresher_format out;            /* fp16, bf16 or fp32 */
   thresher_activation activation; /* silu by default */
   float alpha;                    /* these as in thresher_dual_gemm_problem */
   float limit;
   float up_offset;
-  int32_t gate_up_bias; /* 1: the weights bring biases; 0 by default */
+  int32_t gate_up_bias; /* 1: the weights have biases; 0 by default */
   int32_t down_bias;
-  float intermediate_scale; /* as of a gated MLP */
+  float intermediate_scale; /* as for a gated MLP */
 } thresher_moe_problem;
 
 typedef struct thresher_moe thresher_moe;
@@ -562,8 +565,8 @@ THRESHER_API thresher_status thresher_moe_plan(thresher_device device, const thr
                                                const thresher_dual_gemm_options* down_options, thresher_moe** plan);
 THRESHER_API void thresher_moe_destroy(thresher_moe* plan);
 THRESHER_API size_t thresher_moe_workspace_bytes(const thresher_moe* plan);
-/* x and out as of a gated MLP; topk_ids and topk_weights [rows of x, top_k], contiguous memory of the plan's device.
- * Their contents are not looked at by the host: they may change between replays of a captured graph. */
+/* x and out as for a gated MLP; topk_ids and topk_weights [rows of x, top_k], contiguous memory of the plan's device.
+ * The host never reads their contents: they may change between replays of a captured graph. */
 THRESHER_API thresher_status thresher_moe_run(const thresher_moe* plan, void* stream, const thresher_matrix* x,
                                               const int32_t* topk_ids, const float* topk_weights,
                                               const thresher_matrix* out, void* workspace);
@@ -582,7 +585,7 @@ typedef struct thresher_attention_problem {
   int64_t batch;          /* sequences, 1 by default */
   int64_t heads;          /* query heads, a multiple of kv_heads; 1 by default */
   int64_t kv_heads;       /* 1 by default */
-  int64_t queries;        /* of a sequence, or with variable_length of all together */
+  int64_t queries;        /* per sequence, or with variable_length in total */
   int64_t keys;           /* as queries */
   int64_t head_dim;       /* of q and k: 64, 128, 192, 256 or 576 */
   int32_t causal;         /* 0, the default, or 1 */
@@ -592,10 +595,10 @@ typedef struct thresher_attention_problem {
   int64_t window_left;  /* keys to the left that are visible, -1, the default, for all */
   int64_t window_right; /* as window_left */
   int32_t variable_length;
-  int32_t sinks;             /* 1: a logit of each query head joins its rows' sums; 0 by default */
+  int32_t sinks;             /* 1: attention sinks, a logit per query head in the softmax denominator; 0 by default */
   int64_t value_dim;         /* of v and o: 64, 128, 192, 256 or 512; 0, the default: head_dim */
-  int64_t page_size;         /* keys of a page; 0, the default: none are in pages */
-  int64_t pages;             /* of the pool that k and v are */
+  int64_t page_size;         /* keys per page; 0, the default: not paged */
+  int64_t pages;             /* of k and v */
   int32_t has_kv_format;     /* 0, the default: k and v are in `format`; 1: in kv_format */
   thresher_format kv_format; /* `format` or THRESHER_FP8_E4M3 */
   int32_t has_q_format;      /* 0, the default: q is in `format`; 1: in q_format */
@@ -606,12 +609,13 @@ typedef struct thresher_attention_options {
   uint32_t struct_size;
   int32_t threads;          /* CPU: 0, the default, for all */
   const char* strategy;     /* null or "", the default: chosen for the problem */
-  const char* knobs;        /* "name=value ..." of a named strategy; null or "": its own choice */
-  int32_t dependent_launch; /* 1: a call may start while the one before it in the stream is ending; 0 by default */
+  const char* knobs;        /* "name=value ..." for a named strategy; null or "": its defaults */
+  int32_t dependent_launch; /* 1: programmatic dependent launch (PDL): a call may start while the previous one in the
+                             * stream is ending; 0 by default */
   int32_t reserved;         /* 0 */
 } thresher_attention_options;
 
-/* A view of up to four dimensions; nothing is owned. */
+/* A non-owning view of up to four dimensions. */
 typedef struct thresher_tensor {
   uint32_t struct_size;
   thresher_format format;
@@ -624,11 +628,11 @@ typedef struct thresher_tensor {
 } thresher_tensor;
 
 /* q and o [B,H,Sq,D], k and v [B,Hk,Sk,D]; with variable_length [T,H,D] and [Tk,Hk,D]; with pages k and v are
- * [pages,page_size,Hk,D]. lse: float32 [B,H,Sq] or [H,T], or null when it is not wanted. cu_seqlens: int32 [B+1], with
- * variable_length alone, else null, as cu_seqlens_k is with pages; rows of q behind the last sequence are not read, and
- * theirs of o and lse stay as they were. block_table: int32 [B,ceil(keys/page_size)] and
- * seqused_k: int32 [B], with pages alone. sinks: float32 [H], with problem.sinks alone. Descales: float32 [B,Hk], with
- * an extent of 1 where sequences or heads share one, with FP8 keys, that of q with FP8 queries; null for 1. */
+ * [pages,page_size,Hk,D]. lse: float32 [B,H,Sq] or [H,T], or null when it is not wanted. cu_seqlens: int32 [B+1] with
+ * variable_length, otherwise null; cu_seqlens_k is null with pages. Rows of q behind the last sequence are not read;
+ * those of o and lse are left unchanged. With pages: block_table int32 [B,ceil(keys/page_size)] and seqused_k int32
+ * [B], otherwise null. sinks: float32 [H] with problem.sinks, otherwise null. Descales: float32 [B,Hk], null for 1,
+ * with an extent of 1 where sequences or heads share one; only with FP8 keys, that of q only with FP8 queries. */
 typedef struct thresher_attention_tensors {
   uint32_t struct_size;
   int32_t reserved; /* 0 */
@@ -663,14 +667,14 @@ THRESHER_API thresher_status thresher_attention_plan(thresher_device device, con
 THRESHER_API void thresher_attention_destroy(thresher_attention* plan);
 THRESHER_API size_t thresher_attention_workspace_bytes(const thresher_attention* plan);
 THRESHER_API const char* thresher_attention_strategy(const thresher_attention* plan);
-/* On a GPU the contents of cu_seqlens, block_table, seqused_k and descales are not looked at by the host, but nothing
- * outside the tensors is touched. */
+/* On a GPU the host never reads the contents of cu_seqlens, block_table, seqused_k and descales, but no access is
+ * outside the tensors. */
 THRESHER_API thresher_status thresher_attention_run(const thresher_attention* plan, void* stream,
                                                     const thresher_attention_tensors* tensors, void* workspace);
-/* Flags of thresher_attention_run_status: what a run on a GPU over pages had to bring to the nearest that there is. */
+/* Flags of thresher_attention_run_status: the values that a run over pages on a GPU had to clamp. */
 enum {
   THRESHER_LENGTHS_CLAMPED = 1,      /* seqused_k: below 0, or above problem.keys */
-  THRESHER_PAGES_CLAMPED = 2,        /* block_table: a page that is not there */
+  THRESHER_PAGES_CLAMPED = 2,        /* block_table: a page outside the pool */
   THRESHER_QUERY_OFFSETS_CLAMPED = 4 /* cu_seqlens_q: decreasing, below 0, or above the rows of q */
 };
 /* The flags of the last run in `stream` with this workspace, for which it waits. */
@@ -683,8 +687,8 @@ THRESHER_API thresher_status thresher_attention_plan_flat(
     int64_t queries, int64_t keys, int64_t head_dim, int32_t causal, const float* scale, int64_t window_left,
     int64_t window_right, const float* softcap, int32_t variable_length, const char* strategy, const char* knobs,
     int32_t dependent_launch, int32_t threads, thresher_attention** plan);
-/* Shapes and formats are the plan's. Strides, one for each dimension, may be null for contiguous tensors; lse is
- * contiguous, or null when it is not wanted; so are cu_seqlens, null unless lengths vary. */
+/* Shapes and formats are the plan's. Strides, one per dimension, may be null for contiguous tensors. lse is contiguous,
+ * or null when it is not wanted; cu_seqlens are contiguous, or null unless lengths vary. */
 THRESHER_API thresher_status thresher_attention_run_flat(const thresher_attention* plan, void* stream, const void* q,
                                                          const int64_t* q_strides, const void* k,
                                                          const int64_t* k_strides, const void* v,
@@ -692,8 +696,8 @@ THRESHER_API thresher_status thresher_attention_run_flat(const thresher_attentio
                                                          float* lse, const int32_t* cu_seqlens_q,
                                                          const int32_t* cu_seqlens_k, void* workspace);
 
-/* The same with what serving adds: q_format and kv_format are `format` where queries, and keys and values, are no FP8,
- * value_dim 0 for head_dim, page_size 0 for no pages. */
+/* The same with the arguments of serving. q_format and kv_format are `format` where queries, and keys and values, are
+ * not FP8; value_dim is 0 for head_dim, page_size 0 for no pages. */
 THRESHER_API thresher_status thresher_attention_plan_serving_flat(
     int32_t device_kind, int32_t device_ordinal, int32_t format, int32_t q_format, int32_t kv_format, int64_t batch,
     int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys, int64_t head_dim, int64_t value_dim, int32_t causal,
@@ -701,7 +705,7 @@ THRESHER_API thresher_status thresher_attention_plan_serving_flat(
     int64_t page_size, int64_t pages, int32_t sinks, const char* strategy, const char* knobs, int32_t dependent_launch,
     int32_t threads, thresher_attention** plan);
 /* block_table: rows are block_table_stride elements apart, 0 for contiguous ones; descales: two strides, null for
- * contiguous [B,Hk]; sinks and seqused_k are contiguous. What the plan has no use for is null. */
+ * contiguous [B,Hk]; sinks and seqused_k are contiguous. Pointers that the plan does not use are null. */
 THRESHER_API thresher_status thresher_attention_run_serving_flat(
     const thresher_attention* plan, void* stream, const void* q, const int64_t* q_strides, const void* k,
     const int64_t* k_strides, const void* v, const int64_t* v_strides, void* o, const int64_t* o_strides, float* lse,
@@ -719,13 +723,13 @@ enum { THRESHER_ROTARY_NONE = 0, THRESHER_ROTARY_HALVES = 1, THRESHER_ROTARY_INT
 typedef struct thresher_append_problem {
   uint32_t struct_size;
   thresher_format format; /* fp16 or bf16; of q, k and v */
-  int64_t tokens;         /* the most that a call has */
+  int64_t tokens;         /* the maximum of a call */
   int64_t heads;          /* 1 by default, as kv_heads */
   int64_t kv_heads;
   int64_t head_dim;            /* of q and k */
   int64_t value_dim;           /* 0, the default: head_dim */
   int64_t rotary_dim;          /* 0, the default: head_dim */
-  int64_t max_position;        /* rows of the table; 0, the default: there is none */
+  int64_t max_position;        /* rows of the table; 0, the default: no table */
   int64_t page_size;           /* 16 by default */
   int64_t pages;               /* 1 by default */
   thresher_rotary_pairs pairs; /* halves by default */

@@ -7,7 +7,7 @@
 
 namespace thresher {
 
-/// Memory of a device, aligned as `run` asks for (256 bytes), with anything in it. Copies share it.
+/// Uninitialized memory of a device, aligned as `run` needs (256 bytes). Copies share it.
 class Workspace {
  public:
   /// Throws Error(out_of_memory).
