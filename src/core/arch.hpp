@@ -1,5 +1,5 @@
 #pragma once
-/// Architectures for which strategies have machine code of their own.
+/// Architectures for which strategies have their own machine code.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -7,8 +7,7 @@
 
 namespace thresher {
 
-/// Named as CUDA's compiler names its targets. A GPU that is none of these runs what needs no architecture in
-/// particular.
+/// The names are those of CUDA's compiler targets. A GPU that is none of these runs code for any architecture.
 enum class Arch : std::uint8_t {
   cpu,
   sm_90a,   ///< Hopper: H100, H200
@@ -23,8 +22,8 @@ inline constexpr std::array all_archs{Arch::cpu, Arch::sm_90a, Arch::sm_100a, Ar
 [[nodiscard]] std::string_view name(Arch arch) noexcept;
 /// The architecture of that name; empty when there is none.
 [[nodiscard]] std::optional<Arch> parse_arch(std::string_view text) noexcept;
-/// Whether machine code for `code` runs on every card of `card`: code for one architecture runs there alone, code for a
-/// family (sm_100f) on each architecture of it. The family's name stands for all of its cards.
+/// Whether machine code for `code` runs on every card of `card`. Code for one architecture runs only there; code for a
+/// family (sm_100f) runs on each architecture of it. The family's name stands for all of its cards.
 [[nodiscard]] bool runs_on(Arch code, Arch card) noexcept;
 
 }  // namespace thresher

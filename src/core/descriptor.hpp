@@ -1,5 +1,5 @@
 #pragma once
-/// An open file's number, closed when it goes.
+/// An open file's descriptor; the destructor closes it.
 #include <unistd.h>
 
 #include <utility>
@@ -8,7 +8,7 @@ namespace thresher {
 
 class Descriptor {
  public:
-  /// Negative where nothing was opened.
+  /// Negative if nothing is open.
   explicit Descriptor(int value) : value_(value) {}
   Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {

@@ -12,8 +12,8 @@
 namespace thresher {
 namespace {
 
-// Compute capability 9.0 (CUDA C++ Programming Guide, technical specifications a compute capability; matrix and special
-// rates from the Hopper architecture white paper: 989 TFLOP/s of 16-bit products on 132 multiprocessors at 1.83 GHz).
+// Compute capability 9.0: technical specifications of the CUDA C++ Programming Guide. Tensor core and special function
+// rates: Hopper architecture white paper, 989 TFLOP/s of 16-bit products on 132 multiprocessors at 1.83 GHz.
 constexpr DeviceSpec hopper() {
   DeviceSpec spec;
   spec.arch = Arch::sm_90a;
@@ -23,7 +23,7 @@ constexpr DeviceSpec hopper() {
   spec.ops_per_clock_16bit = 4096;
   spec.ops_per_clock_fp8 = 8192;
   spec.special_per_clock = 16;
-  spec.l2_bytes_per_clock_sm = 80;  // 75 were measured beside a matrix unit at its full rate
+  spec.l2_bytes_per_clock_sm = 80;  // 75 were measured while the tensor cores ran at full rate
   spec.shared_bytes_per_clock = 128;
   spec.shared_bytes_per_block = 227 * 1024;
   spec.shared_bytes_per_multiprocessor = 228 * 1024;
@@ -37,7 +37,7 @@ constexpr DeviceSpec hopper() {
 
 // Measured on an H200 (November 2026, driver and toolkit of CUDA 13): a long DRAM read, an empty kernel in a graph,
 // resident clusters from the occupancy query. The burst clock is what `thresher profile` reads inside kernels (1.71 to
-// 1.76); the sustained one is 1.11 times slower, as long matrix products are.
+// 1.76). The sustained clock is 1.11 times slower, as in long matrix products.
 constexpr DeviceSpec h200() {
   DeviceSpec spec = hopper();
   spec.name = "H200";
@@ -52,7 +52,7 @@ constexpr DeviceSpec h200() {
   return spec;
 }
 
-// The H200's multiprocessors with 3.35 TB/s of HBM3 (data sheet), of which the same share is assumed to be reached.
+// The H200's multiprocessors with 3.35 TB/s of HBM3 (data sheet), of which the same reachable share is assumed.
 constexpr DeviceSpec h100() {
   DeviceSpec spec = h200();
   spec.name = "H100";
@@ -63,8 +63,8 @@ constexpr DeviceSpec h100() {
   return spec;
 }
 
-// What was published of B200s; nobody here has run on one. "SemiAnalysis" is SemiAnalysisAI/microbench-blackwell,
-// "gau-nernst" gau-nernst/gpu-mode-kernels, both with their tables.
+// Published measurements of B200s; we have measured none. "SemiAnalysis" is SemiAnalysisAI/microbench-blackwell,
+// "gau-nernst" is gau-nernst/gpu-mode-kernels, both with their tables.
 constexpr TensorUnitSpec b200_tensor() {
   return {
       .clock_ghz = {1.85, 1.5, 1.965, Trust::derived,
@@ -125,8 +125,8 @@ constexpr DeviceSpec b200() {
   return spec;
 }
 
-// The same multiprocessors as far as is known. Its rate of FP4 is reached with products of 96 along K, which an sm_100f
-// program does not have.
+// The same multiprocessors as far as is known. The full FP4 rate needs products of 96 along K, which an sm_100f program
+// does not have.
 constexpr TensorUnitSpec gb300_tensor() {
   TensorUnitSpec tensor = b200_tensor();
   tensor.clock_ghz = {1.85, 1.5, 1.92, Trust::assumed, "as B200; NVIDIA's boost clock of Blackwell Ultra"};
@@ -141,8 +141,8 @@ constexpr TensorUnitSpec gb300_tensor() {
   return tensor;
 }
 
-// NVIDIA's description of Blackwell Ultra: up to 160 multiprocessors, 15 PFLOP/s dense of FP4, 2.5 and 5 of 16-bit and
-// FP8, 10.7 T exponentials a second (twice B200's a multiprocessor).
+// NVIDIA's description of Blackwell Ultra: up to 160 multiprocessors; dense 15 PFLOP/s of FP4, 2.5 of 16-bit and 5 of
+// FP8; 10.7 T exponentials a second (twice B200's per multiprocessor).
 constexpr DeviceSpec gb300() {
   DeviceSpec spec = b200();
   spec.name = "GB300";
@@ -216,7 +216,7 @@ const DeviceSpec& cpu_device_spec() noexcept {
 
 namespace {
 
-/// Whether `word` stands in `text` by itself: "H200" does in "NVIDIA H200 NVL" and does not in "NVIDIA GH200".
+/// Whether `word` is a whole word of `text`: "H200" is in "NVIDIA H200 NVL" but not in "NVIDIA GH200".
 bool has_word(std::string_view text, std::string_view word) {
   const auto is_part = [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0; };
   for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {

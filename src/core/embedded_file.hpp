@@ -1,5 +1,5 @@
 #pragma once
-/// Text that the build placed in the library, so that nothing is read from disk at run time (see thresher_embed in
+/// Text that the build embeds in the library, so that nothing is read from disk at run time (see thresher_embed in
 /// cmake/ThresherEmbed.cmake).
 #include <string_view>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// A 128-bit fingerprint of text (FNV-1a), for names of cache entries and for telling whether sources changed. It finds
+/// A 128-bit fingerprint of text (FNV-1a), for names of cache entries and to detect changed sources. It detects
 /// accidents, not forgeries.
 #include <cstdint>
 #include <string>

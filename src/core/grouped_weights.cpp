@@ -20,12 +20,12 @@ const std::byte* behind(const Scales& scales, std::int64_t count) {
                                 : static_cast<const std::byte*>(scales.data) + count * bits(scales.format) / 8;
 }
 
-/// Of so many rows of a row-major matrix [rows, k].
+/// The number of scales of `rows` rows of a row-major matrix [rows, k].
 std::int64_t scale_count(const Scales& scales, std::int64_t rows, std::int64_t k) {
   return ceil_div(rows, scales.block.rows) * ceil_div(k, scales.block.columns);
 }
 
-/// Every `step`-th row of each expert's, from `first` on.
+/// Every `step`-th row of each expert, from `first` on.
 Tensor rows_of(Tensor fused, std::int64_t first, std::int64_t step) {
   fused.data = behind(fused.data, first * fused.strides[1], fused.format);
   if (format_traits(fused.format).has_scales()) {
@@ -36,7 +36,7 @@ Tensor rows_of(Tensor fused, std::int64_t first, std::int64_t step) {
   return fused;
 }
 
-/// The same of biases [E,2·N].
+/// The same for biases [E,2·N].
 Tensor columns_of(Tensor fused, std::int64_t first, std::int64_t step) {
   fused.data = behind(fused.data, first, fused.format);
   fused.shape[1] /= 2;
@@ -55,12 +55,12 @@ Tensor matrix_of_stack(const Tensor& stack) {
   return matrix;
 }
 
-/// Of one matrix of a stack.
+/// The number of scales of one matrix of a stack.
 std::int64_t scales_of_one(const Tensor& stack) {
   return static_cast<std::int64_t>(scale_bytes(matrix_of_stack(stack))) * 8 / scale_bits(stack);
 }
 
-/// How many scales lie from one matrix's to the next one's, in a stack without gaps or a view of the rows of one.
+/// The number of scales from one matrix to the next, in a contiguous stack or a view of every second row of one.
 std::int64_t scales_stride(const Tensor& view) {
   const std::int64_t k = view.shape[2];
   if (view.scales.layout == ScaleLayout::row_major) {

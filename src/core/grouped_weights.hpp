@@ -1,13 +1,13 @@
 #pragma once
-/// The weights of a grouped product, in whichever form they came, as one view of gate and one of up.
+/// The weights of a grouped product in any of their forms, as one view of gate and one of up.
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher {
 
-/// Views [E,N,K] of the values: `strides[0]` leads from expert to expert, `strides[1]` from row to row (2·K where gate
-/// and up are interleaved). Row-major scales have the strides of the values over the values of a scale; blocked ones
-/// (two tensors, contiguous) lie expert behind expert. `global_scale` points to one float32 an expert, or is null.
-/// Biases are views [E,N] with strides of their own. What there is not has rank 0.
+/// Views [E,N,K] of the values: `strides[0]` is from expert to expert, `strides[1]` from row to row (2·K where gate and
+/// up are interleaved). The strides of row-major scales are those of the values divided by the values per scale.
+/// Blocked scales (two tensors, contiguous) are stored expert behind expert. `global_scale` points to one float32 per
+/// expert, or is null. Biases are views [E,N] with their own strides. Absent views have rank 0.
 struct WeightViews {
   Tensor gate{};  ///< or the one matrix of a plain grouped GEMM
   Tensor up{};
@@ -15,25 +15,25 @@ struct WeightViews {
   Tensor up_bias{};
 };
 
-/// Of valid weights (ops/validate_grouped.hpp).
+/// `weights` must be valid (ops/validate_grouped.hpp).
 [[nodiscard]] WeightViews weight_views(const GroupedWeights& weights);
 
-/// One expert's matrix of a view. Row n of the weights is row n · row_step of `matrix`, a matrix like any other: its
-/// scales and its one global scale are its own.
+/// One expert's matrix of a view. Row n of the weights is row n · row_step of `matrix`, which has its own scales and
+/// its own global scale.
 struct ExpertMatrix {
   Tensor matrix;
   std::int64_t row_step = 1;
 };
 [[nodiscard]] ExpertMatrix expert_matrix(const Tensor& view, std::int64_t expert);
 
-/// From the first scale of a matrix, or of a view of a stack, to behind the last; 0 where there are none.
+/// Bytes from the first scale of a matrix, or of a view of a stack, to the end of the last; 0 without scales.
 [[nodiscard]] std::size_t scale_extent_bytes(const Tensor& view) noexcept;
 
-/// A matrix [N,K] as the stack [1,N,K] of one expert's, with the same scales; rank 0 stays rank 0, and a vector [N]
+/// A matrix [N,K] as the stack [1,N,K] of one expert, with the same scales. Rank 0 stays rank 0, and a vector [N]
 /// becomes [1,N].
 [[nodiscard]] Tensor stack_of_one(const Tensor& matrix);
 
-/// One matrix of a stack [E,rows,K] as callers give it: with its own scales and its own global scale.
+/// One matrix of a stack [E,rows,K] as callers give it, with its own scales and its own global scale.
 [[nodiscard]] Tensor slot_matrix(const Tensor& stack, std::int64_t slot);
 
 }  // namespace thresher

@@ -1,4 +1,4 @@
-// Hashes of what plans are made for: equal values have equal hashes.
+// Hashes of the problems that plans are made for: equal values have equal hashes.
 #include "thresher/append.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/gated_mlp.hpp"
@@ -9,7 +9,7 @@
 namespace thresher {
 namespace {
 
-/// The hash of a sequence of values, in which their order counts.
+/// The hash of a sequence of values; their order counts.
 class Hash {
  public:
   template <class Value>

@@ -37,7 +37,7 @@ InputFile read_input_file(const std::filesystem::path& path, std::uint64_t max_b
   if (static_cast<std::uint64_t>(status.st_size) > max_bytes) {
     return above(max_bytes);
   }
-  // The file may grow while it is read: one byte above the limit is all that is ever asked for.
+  // The file may grow while it is read: at most one byte above the limit is read.
   std::string bytes(static_cast<std::size_t>(status.st_size) + 1, '\0');
   std::size_t filled = 0;
   for (;;) {

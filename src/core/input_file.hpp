@@ -1,5 +1,5 @@
 #pragma once
-/// Files that somebody else wrote, read whole and within a limit.
+/// Untrusted files, read whole and within a limit.
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace thresher {
 
-/// What suites, pitches, kernels and the files of parameters may have at most.
+/// The maximum size of suites, pitches, kernels and parameter files.
 inline constexpr std::uint64_t max_text_bytes = std::uint64_t{16} << 20;
 
 struct InputFile {
@@ -16,11 +16,11 @@ struct InputFile {
   std::string obstacle;
 };
 
-/// What is said of a file that cannot be read, and of one that the system refuses.
+/// The text for a file that cannot be read, or that the system refuses to open.
 [[nodiscard]] InputFile unreadable(const std::string& why);
 [[nodiscard]] InputFile unreadable_for(int error_number);
 
-/// Regular files alone: a pipe would be waited for, and a device may have no end.
+/// Regular files only: a pipe would block, and a device may have no end.
 [[nodiscard]] InputFile read_input_file(const std::filesystem::path& path, std::uint64_t max_bytes = max_text_bytes);
 
 }  // namespace thresher

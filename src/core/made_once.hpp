@@ -1,5 +1,5 @@
 #pragma once
-/// Values that are made when they are first asked for and kept as long as the table lives.
+/// Values that are made on first use and kept as long as the table lives.
 #include <map>
 #include <mutex>
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace thresher {
 
-/// May be asked from several threads. Each key has a lock of its own: values of different keys are made side by side,
-/// while those who ask for the same key wait for one maker.
+/// Thread-safe. Each key has its own lock: values of different keys are made concurrently, while callers with the same
+/// key wait for one maker.
 template <class Key, class Value>
 class OnceMap {
  public:
-  /// The value of `key`, from `make()` when there is none yet. When `make` throws, nothing is kept: the next who asks
-  /// makes it. The reference holds as long as the table does.
+  /// The value of `key`, from `make()` when there is none yet. When `make` throws, nothing is kept: the next caller
+  /// makes it. The reference is valid as long as the table.
   template <class Make>
   const Value& get(const Key& key, Make make) {
     Slot& slot = slot_of(key);
@@ -24,7 +24,7 @@ class OnceMap {
     return *slot.value;
   }
 
-  /// Whether the value of `key` is there, or being made.
+  /// Whether the value of `key` exists, or is being made.
   [[nodiscard]] bool is_known(const Key& key) {
     const std::lock_guard lock(finding_);
     return slots_.contains(key);
@@ -42,7 +42,7 @@ class OnceMap {
   }
 
   std::mutex finding_;
-  std::map<Key, Slot> slots_;  ///< its elements stay where they are
+  std::map<Key, Slot> slots_;  ///< a map: its elements never move
 };
 
 }  // namespace thresher

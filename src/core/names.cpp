@@ -1,4 +1,4 @@
-// The names of the public enumerations, and the enumerators that names stand for.
+// The names of the public enumerations, and the enumerators of names.
 #include <algorithm>
 
 #include "core/arch.hpp"

@@ -60,7 +60,7 @@ std::size_t character_bytes(std::string_view text, std::uint32_t& code) noexcept
   return overlong || no_character ? 0 : bytes;
 }
 
-/// At most `longest` characters of `text`, and whether that is all of it.
+/// At most `longest` characters of `text`; `whole` says whether that is all of it.
 std::string shown(std::string_view text, std::size_t longest, bool& whole) {
   std::string out;
   for (std::size_t characters = 0; characters < longest && !text.empty(); ++characters) {

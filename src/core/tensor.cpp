@@ -75,7 +75,7 @@ bool Tensor::is_contiguous() const noexcept {
 
 namespace {
 
-/// How many scales a matrix of [rows, columns] scales has in `layout`, padding included.
+/// The number of scales of a matrix of [rows, columns] scales in `layout`, padding included.
 std::int64_t scale_count(std::int64_t rows, std::int64_t columns, ScaleLayout layout) noexcept {
   switch (layout) {
     case ScaleLayout::row_major: return size_product(rows, columns);

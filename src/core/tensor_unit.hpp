@@ -1,6 +1,6 @@
 #pragma once
-/// What bounds kernels whose products go into tensor memory (MatrixUnit::tcgen05), as far as it is known of cards that
-/// are not here: each number with an interval, where it is from and how far that is to be trusted.
+/// The limits of kernels that accumulate in tensor memory (MatrixUnit::tcgen05), for GPUs that are not present. Each
+/// number has an interval, a source and a level of trust.
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -8,9 +8,9 @@
 namespace thresher {
 
 enum class Trust : std::uint8_t {
-  published,  ///< measured on such a card by others, who say how
-  derived,    ///< computed from what others measured, of which it is one explanation
-  assumed,    ///< carried over from another card, or from how such hardware is built
+  published,  ///< measured on such a GPU by others, who document how
+  derived,    ///< computed from others' measurements, of which it is one explanation
+  assumed,    ///< taken over from another GPU, or from how such hardware is built
 };
 
 [[nodiscard]] std::string_view name(Trust trust) noexcept;
@@ -26,17 +26,17 @@ struct Constant {
 
 struct TensorUnitSpec {
   Constant clock_ghz{};                      ///< of the multiprocessors in the first milliseconds
-  Constant nvfp4_operations_per_clock{};     ///< of one multiprocessor, products of 64 along K
-  Constant operand_bytes_per_clock{};        ///< that the matrix unit reads of one multiprocessor's shared memory
-  Constant pair_overhead_clocks{};           ///< of a product of a pair of blocks that reading operands bounds
+  Constant nvfp4_operations_per_clock{};     ///< per multiprocessor, products of 64 along K
+  Constant operand_bytes_per_clock{};        ///< that tensor cores read from one multiprocessor's shared memory
+  Constant pair_overhead_clocks{};           ///< of a product of a CTA pair that is bound by reading operands
   Constant multiprocessor_bytes_per_us{};    ///< from L2 into one multiprocessor's shared memory
   Constant card_bytes_per_us{};              ///< from L2 into all of them together
   Constant dram_bytes_per_us{};              ///< as kernels reach
-  Constant load_latency_us{};                ///< of one box of the copy engine, under load
-  Constant tensor_memory_bytes_per_clock{};  ///< that threads load of one multiprocessor's tensor memory
-  Constant epilogue_factor{};                ///< of the time that outputs take once the sums are loaded, as on Hopper
-  Constant launch_us{};                      ///< of one empty kernel in a graph of many
-  Constant prologue_us{};  ///< barriers, the pair's meeting, tensor memory's allocation and the first loads
+  Constant load_latency_us{};                ///< of one TMA box, under load
+  Constant tensor_memory_bytes_per_clock{};  ///< that threads load from one multiprocessor's tensor memory
+  Constant epilogue_factor{};  ///< of the time to write outputs after the accumulators are loaded, as on Hopper
+  Constant launch_us{};        ///< of one empty kernel in a graph of many
+  Constant prologue_us{};  ///< barriers, the pair's cluster barrier, allocation of tensor memory and the first loads
 };
 
 struct TensorUnitField {

@@ -34,7 +34,7 @@ std::filesystem::path followed(const std::filesystem::path& target) {
   return ignored ? target : real;
 }
 
-/// Holds this thread's signals back while it lives.
+/// Blocks this thread's signals while it lives.
 class AllSignalsHeld {
  public:
   AllSignalsHeld() {
@@ -50,18 +50,18 @@ class AllSignalsHeld {
   sigset_t before_{};
 };
 
-/// The names of temporary files that are there, each a string that lives until its place is null again. A file that
-/// finds no place is written all the same; it only stays when a signal ends the process.
+/// The names of the temporary files that exist. Each string lives until its entry is null again. A file that finds no
+/// free entry is still written, but stays when a signal ends the process.
 std::array<std::atomic<const char*>, 64> temporary_names{};
 static_assert(std::atomic<const char*>::is_always_lock_free, "a signal handler reads them");
 
-/// The file's own name without what leaves no room for an ending.
+/// The file's own name, shortened to leave room for an ending.
 std::string beside(const std::filesystem::path& file) {
   constexpr std::size_t longest = 240;
   return (file.parent_path() / file.filename().string().substr(0, longest)).string();
 }
 
-/// Where the system names an open file.
+/// The system's name of an open file.
 std::string open_file(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
 
 /// ".xxxxxx", as mkostemp makes it.
@@ -110,7 +110,7 @@ void AtomicFile::forget() noexcept {
 AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(followed(target)) {
   struct stat status{};
   if (stat(target_.c_str(), &status) != 0) {
-    if (errno == ENAMETOOLONG) {  // which a file without a name would find out last
+    if (errno == ENAMETOOLONG) {  // which a file without a name would find out only at the end
       fail(errno);
     }
   } else if (!S_ISREG(status.st_mode)) {
@@ -124,14 +124,14 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(followed(t
 
 void AtomicFile::make_nameless() noexcept {
   descriptor_ = open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (descriptor_ >= 0 && access(open_file(descriptor_).c_str(), F_OK) != 0) {  // nothing could name it later
+  if (descriptor_ >= 0 && access(open_file(descriptor_).c_str(), F_OK) != 0) {  // no name could be given to it later
     close(std::exchange(descriptor_, -1));
   }
 }
 
 void AtomicFile::make_temporary() {
   temporary_ = beside(target_) + ".XXXXXX";
-  const AllSignalsHeld held;  // so that none ends the process between making the file and remembering it
+  const AllSignalsHeld held;  // so that no signal ends the process between creating the file and recording it
   descriptor_ = mkostemp(temporary_.data(), O_CLOEXEC);
   if (descriptor_ < 0) {
     const int error_number = errno;
@@ -191,7 +191,7 @@ void AtomicFile::commit() {
   if (fchmod(descriptor_, default_mode()) != 0 || fsync(descriptor_) != 0) {
     fail(errno);
   }
-  const AllSignalsHeld held;  // so that none ends the process while the file has a name that is not the target's
+  const AllSignalsHeld held;  // so that no signal ends the process while the file has a temporary name
   if (temporary_.empty()) {
     give_name();
   }
@@ -205,7 +205,7 @@ void AtomicFile::commit() {
     forget();
     temporary_.clear();
   }
-  // The new name itself must survive a crash; a file system that cannot sync folders has nothing more to offer.
+  // The new name itself must survive a crash. A file system that cannot sync folders offers nothing better.
   const int folder = open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     fsync(folder);

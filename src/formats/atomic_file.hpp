@@ -1,5 +1,5 @@
 #pragma once
-/// Files that appear whole or not at all.
+/// Files that are written atomically.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -9,14 +9,14 @@
 namespace thresher::formats {
 
 /// Removes the temporary files of all AtomicFiles of this process that are neither committed nor destroyed. For a
-/// signal handler that ends the process: it calls nothing but unlink.
+/// signal handler that ends the process: it calls only unlink.
 void remove_temporary_files() noexcept;
 
-/// A file written without a name in the folder of `target`, which commit() gives it; where the file system has none
-/// without a name, under a temporary one, which commit() renames. Without a commit, by an error or an exception,
-/// nothing is left and `target` stays as it was. So it is where the process is killed, but in a folder that needs
-/// temporary names and while commit() replaces a file: they end in six letters. Every failure throws Error(io) naming
-/// `target` and the reason.
+/// A file without a name in the folder of `target`, to which commit() gives the name. Where the file system has no
+/// unnamed files, it has a temporary name, which commit() renames. Without a commit, by an error or an exception,
+/// nothing is left and `target` is unchanged. A killed process also leaves nothing, with two exceptions: in a folder
+/// that needs temporary names, and while commit() replaces a file. Such leftover names end in six letters. Every
+/// failure throws Error(io) naming `target` and the reason.
 class AtomicFile {
  public:
   /// `target` may exist as a regular file, which commit() replaces; a symbolic link is followed.
@@ -33,13 +33,13 @@ class AtomicFile {
   [[noreturn]] void fail(int error_number) const;
   void make_nameless() noexcept;
   void make_temporary();
-  /// Gives the file without a name a temporary one, or the target's, if no file has it.
+  /// Gives the unnamed file a temporary name, or the target's name if no file has it.
   void give_name();
   void remember() noexcept;
   void forget() noexcept;
 
   std::filesystem::path target_;
-  std::string temporary_;  ///< empty when it has no name
+  std::string temporary_;  ///< empty without a name
   int descriptor_ = -1;
 };
 

@@ -16,7 +16,7 @@ namespace thresher::formats {
 
 class Checkpoint;
 
-/// A tensor and the file that has it, which belongs to a checkpoint.
+/// A tensor and its file, which belongs to a checkpoint.
 struct LocatedTensor {
   const SafetensorsFile* file = nullptr;
   const StoredTensor* tensor = nullptr;
@@ -30,23 +30,23 @@ struct LocatedTensor {
 class Checkpoint {
  public:
   /// Each path is a safetensors file, an index (….index.json) or a folder with model.safetensors.index.json or
-  /// model.safetensors. The files that an index names lie beside it, and are opened when a tensor of theirs is asked
-  /// for: those that nothing is read of may be missing. Beside a tensor that is read they have none that the index does
-  /// not place there. Throws Error naming the file when one cannot be read or is not valid, and naming the tensor when
-  /// two files have it.
+  /// model.safetensors. The files that an index names are beside it. They are opened when one of their tensors is
+  /// needed, so that unused ones may be missing. An opened file must not have parts of a tensor that the index does not
+  /// place there. Throws Error naming the file when one cannot be read or is not valid, and naming the tensor when two
+  /// files have it.
   explicit Checkpoint(std::span<const std::filesystem::path> paths);
   explicit Checkpoint(const std::filesystem::path& path) : Checkpoint(std::span(&path, 1)) {}
 
   [[nodiscard]] bool has(std::string_view name) const { return files_of_.find(name) != files_of_.end(); }
-  /// The tensor `name`, which this has. Throws Error when its file is missing, is not valid or lacks it, and when a
-  /// file that was opened has it or a part of it without a word in the index.
+  /// The tensor `name`, which this checkpoint has. Throws Error when its file is missing, is not valid or lacks it.
+  /// Throws too when an opened file has the tensor, or a part of it, that the index does not list.
   [[nodiscard]] LocatedTensor find(std::string_view name) const;
   /// All names that begin with `prefix`, in order.
   [[nodiscard]] std::vector<std::string> names_from(std::string_view prefix) const;
-  /// Throws Error(invalid_argument) where a file that was opened for an index has a tensor that begins with `prefix`
-  /// and that the index does not place there: it would be left out in silence.
+  /// Throws Error(invalid_argument) when an opened file of an index has a tensor that begins with `prefix` but that the
+  /// index does not place there: it would be left out silently.
   void refuse_unlisted(std::string_view prefix) const;
-  /// The names that there are, as many as fit a sentence, those that begin like `wanted` first; "no tensors".
+  /// The names there are, as many as fit a sentence, those that begin like `wanted` first; "no tensors" without any.
   [[nodiscard]] std::string listing(std::string_view wanted) const;
 
   /// "model.safetensors", or "model.safetensors (and 2 more)", for error messages.
@@ -57,7 +57,7 @@ class Checkpoint {
  private:
   struct Source {
     std::filesystem::path path;
-    std::string index;  ///< that names it; empty for one that was named itself
+    std::string index;  ///< that names the file; empty for a file given directly
     mutable std::unique_ptr<SafetensorsFile> file;
   };
 
@@ -73,9 +73,9 @@ class Checkpoint {
   std::vector<std::filesystem::path> given_;
   std::vector<std::filesystem::path> paths_;
   std::vector<Source> sources_;
-  std::map<std::string, std::size_t, std::less<>> files_of_;              ///< tensor to its place in sources_
-  mutable std::map<std::string, const Source*, std::less<>> unlisted_{};  ///< tensors of files that were opened
-  mutable std::set<std::string, std::less<>> read_{};                     ///< what was asked for
+  std::map<std::string, std::size_t, std::less<>> files_of_;              ///< tensor to its index in sources_
+  mutable std::map<std::string, const Source*, std::less<>> unlisted_{};  ///< tensors of opened files
+  mutable std::set<std::string, std::less<>> read_{};                     ///< the names that were requested
 };
 
 }  // namespace thresher::formats

@@ -22,10 +22,10 @@ bool has_one_of(const Words& words, Listed listed) {
 constexpr std::array<std::string_view, 6> of_images{"vision", "visual", "vit", "image", "images", "siglip"};
 constexpr std::array<std::string_view, 4> of_sound{"audio", "speech", "sound", "whisper"};
 constexpr std::array<std::string_view, 3> of_text{"text", "language", "llm"};
-/// Parts of which names of tensors say whose they are.
+/// Prefixes of tensor names that say which part of a model they belong to.
 constexpr std::array<std::string_view, 4> roles{"decoder", "encoder", "talker", "thinker"};
 
-/// What is no gated feed-forward layer, and what is said of an activation but not which one it is.
+/// Words for other layers than a gated feed-forward one, and words about an activation that do not say which.
 constexpr std::array<std::string_view, 46> others{
     "video",     "mm",          "projector",  "pooler",  "pooling",    "qformer",   "perceiver",      "adapter",
     "token2wav", "code2wav",    "vocoder",    "tts",     "classifier", "cls",       "classification", "summary",
@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, 46> others{
 
 constexpr std::array<std::string_view, 10> of_activations{"act", "acts", "activation", "activations", "actfn",
                                                           "glu", "silu", "swish",      "xielu",       "nonlinearity"};
-/// How such words begin: "relu2".
+/// The beginnings of such words: "relu2".
 constexpr std::array<std::string_view, 5> of_kinds{"geglu", "reglu", "swiglu", "gelu", "relu"};
 
 bool sees(std::string_view key) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Keys of config.json as words: of which part of a model they speak, and whether they speak of an activation.
+/// Keys of config.json as words: which part of a model they describe, and whether they describe an activation.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,20 +11,20 @@ namespace thresher::formats {
 /// "hidden", "act" of "hidden_act", "hiddenAct" and "hidden.act".
 [[nodiscard]] std::vector<std::string> words_of(std::string_view key);
 
-/// Of what names the layer has, and of which keys therefore speak of it.
+/// The words in the layer's tensor names, which decide the keys that describe the layer.
 class LayerWords {
  public:
   explicit LayerWords(const FeedForwardNames& layer);
 
-  /// Of a tower of images or sound, of which the model's own keys do not speak.
+  /// A layer of a vision or audio tower, which the model's own keys do not describe.
   [[nodiscard]] bool sees_or_hears() const noexcept { return sees_ || hears_; }
-  /// Whether such a tower's part lies under this key.
+  /// Whether this key holds the part of such a tower.
   [[nodiscard]] bool is_of_tower(std::string_view key) const;
-  /// Whether a part under this key is the layer's: "text_config", or "decoder" of "model.decoder.layers.0.".
+  /// Whether the part under this key is the layer's: "text_config", or "decoder" of "model.decoder.layers.0.".
   [[nodiscard]] bool is_own_part(std::string_view key) const;
-  /// Whether a key, or a part under it, speaks of what is not this layer: "vision_config", "router_act".
+  /// Whether a key, or a part under it, describes something other than this layer: "vision_config", "router_act".
   [[nodiscard]] bool is_of_another(std::string_view key) const;
-  /// Whether a key speaks of experts and the layer has none.
+  /// Whether a key describes experts while the layer has none.
   [[nodiscard]] bool is_of_absent_experts(std::string_view key) const;
 
  private:

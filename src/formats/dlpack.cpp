@@ -14,7 +14,7 @@
 namespace thresher {
 namespace {
 
-/// float8_e4m3fn as DLPack 1.1 numbers it; older headers have no name for it.
+/// The code of float8_e4m3fn in DLPack 1.1; older headers have no name for it.
 constexpr std::uint8_t float8_e4m3fn_code = 10;
 
 struct TypePair {
@@ -83,7 +83,7 @@ void copy_shape(const DLTensor& source, std::string_view role, Tensor& view) {
   }
 }
 
-/// What the deleter frees: shape, strides and whatever keeps the memory alive.
+/// Freed by the deleter: shape, strides and the owner of the memory.
 struct Export {
   DLManagedTensor managed{};
   std::array<std::int64_t, max_rank> shape{};

@@ -28,10 +28,10 @@ constexpr std::array families{Family{"mlp", "gate_proj", "up_proj", "down_proj"}
                               Family{"block_sparse_moe", "w1", "w3", "w2"}, Family{"feed_forward", "w1", "w3", "w2"},
                               Family{"ffn", "w1", "w3", "w2"}};
 
-/// What chooses experts: `topk_ids` and `topk_weights` say what came of it.
+/// Names of routers. They are not needed: `topk_ids` and `topk_weights` hold the router's result.
 constexpr std::array of_routers{"gate", "router", "gate_bias", "expert_bias", "e_score_correction_bias", "moe_statics"};
 
-/// A layer's matrix, however its values are stored.
+/// A layer's matrix, in any storage of its values.
 bool has_matrix(const Checkpoint& checkpoint, const std::string& name) {
   return checkpoint.has(name) || checkpoint.has(name + ".weight") || checkpoint.has(name + "_packed") ||
          checkpoint.has(name + ".weight_packed");
@@ -42,7 +42,7 @@ FeedForwardMatrices matrices_at(const Family& family, const std::string& place) 
           fmt::format("{}.{}", place, family.down)};
 }
 
-/// "model." and whatever else is in front of "layers.3." in names of this layer.
+/// The prefixes before "layers.3." in names of this layer: "model." and others.
 std::set<std::string> prefixes_of(const Checkpoint& checkpoint, std::int64_t layer) {
   const std::string wanted = fmt::format("layers.{}.", layer);
   std::set<std::string> prefixes;
@@ -55,7 +55,7 @@ std::set<std::string> prefixes_of(const Checkpoint& checkpoint, std::int64_t lay
   return prefixes;
 }
 
-/// "shared_experts" of "model.layers.3.mlp.shared_experts.up_proj.weight": what follows `all`.
+/// "shared_experts" of "model.layers.3.mlp.shared_experts.up_proj.weight": the name that follows `all`.
 std::set<std::string> children_of(const Checkpoint& checkpoint, const std::string& all) {
   std::set<std::string> children;
   for (const std::string& name : checkpoint.names_from(all)) {
@@ -64,7 +64,7 @@ std::set<std::string> children_of(const Checkpoint& checkpoint, const std::strin
   return children;
 }
 
-/// What is beside experts and their router.
+/// The parts beside experts and their router.
 std::string beside_experts(const Checkpoint& checkpoint, const std::string& block) {
   std::string others;
   for (const std::string& child : children_of(checkpoint, block + ".")) {
@@ -75,13 +75,13 @@ std::string beside_experts(const Checkpoint& checkpoint, const std::string& bloc
   return others;
 }
 
-/// Whether behind a matrix's name there is a part of it, which is read or refused with the matrix.
+/// Whether the rest of a name is a part of a matrix, which is read or rejected with the matrix.
 bool is_part(std::string_view rest) {
   return rest.empty() || rest.front() == '.' ||
          (rest.front() == '_' && (rest == "_packed" || names_part(rest.substr(1))));
 }
 
-/// Any other tensor inside would change what the matrices make.
+/// Any other tensor inside would change the result of the matrices.
 void refuse_beside(const Checkpoint& checkpoint, const std::string& place, const std::vector<std::string>& matrices) {
   for (const std::string& name : checkpoint.names_from(place + ".")) {
     const bool is_known = std::any_of(matrices.begin(), matrices.end(), [&](const std::string& matrix) {
@@ -94,7 +94,7 @@ void refuse_beside(const Checkpoint& checkpoint, const std::string& place, const
   }
 }
 
-/// Experts are counted from 0 without a gap.
+/// Experts are numbered from 0 without a gap.
 std::vector<FeedForwardMatrices> experts_of(const Checkpoint& checkpoint, const Family& family,
                                             const std::string& block) {
   std::vector<FeedForwardMatrices> experts;
@@ -122,7 +122,7 @@ bool has_bias(const Checkpoint& checkpoint, const std::string& matrix) {
   return checkpoint.has(matrix + "_bias") || checkpoint.has(matrix + ".bias");
 }
 
-/// Of one tensor for all experts, in stacks or blocks.
+/// All experts in one tensor, as stacks or blocks.
 FeedForwardNames of_all_experts(const Checkpoint& checkpoint, const std::string& prefix, const std::string& block,
                                 FeedForwardKind kind) {
   const std::string gate_up = block + ".experts.gate_up_proj";
@@ -137,7 +137,7 @@ FeedForwardNames of_all_experts(const Checkpoint& checkpoint, const std::string&
           .left_out = beside_experts(checkpoint, block)};
 }
 
-/// The layers of names that begin with `prefix` and "layers.N.", dense ones and of experts.
+/// The layers with names that begin with `prefix` and "layers.N.", dense ones and MoE experts.
 std::vector<FeedForwardNames> layers_at(const Checkpoint& checkpoint, const std::string& prefix, std::int64_t layer) {
   const std::string place = fmt::format("{}layers.{}.", prefix, layer);
   std::vector<FeedForwardNames> found;
@@ -183,7 +183,7 @@ std::string described(const FeedForwardNames& layer) {
   return fmt::format("{} at {}", layer.has_experts ? "experts" : "a dense layer", quoted_name(layer.block));
 }
 
-/// "--prefix model.", or of none in front "--prefix ''".
+/// "--prefix model.", or "--prefix ''" for no prefix.
 std::string option_for(const FeedForwardNames& layer) {
   return fmt::format("--prefix {}", layer.prefix.empty() ? "''" : printable(layer.prefix));
 }
@@ -224,7 +224,7 @@ std::string ungated(const Checkpoint& checkpoint, const std::string& place) {
                   layer, checkpoint.title(), printable(place), checkpoint.listing(place)));
 }
 
-/// The one that `wanted` names.
+/// The prefix that `wanted` names.
 std::set<std::string> chosen(const Checkpoint& checkpoint, std::int64_t layer, std::string wanted,
                              const std::set<std::string>& prefixes) {
   if (!wanted.empty() && !wanted.ends_with('.')) {

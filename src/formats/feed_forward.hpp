@@ -24,20 +24,20 @@ enum class FeedForwardKind : std::uint8_t {
 };
 
 struct FeedForwardNames {
-  std::string prefix;  ///< "model.", what is in front of "layers.3."
+  std::string prefix;  ///< "model.", the prefix before "layers.3."
   std::string block;   ///< "model.layers.3.mlp"
   bool has_experts = false;
   FeedForwardKind kind = FeedForwardKind::matrices;
-  std::vector<FeedForwardMatrices> matrices{};  ///< of each expert, or of the dense layer; none of the other kinds
-  /// Both of the other kinds, without their endings. Of blocks there are `gate_up`_blocks, `gate_up`_scales and
-  /// `gate_up`_bias, with rows of gate and up in turn, and the same of `down`.
+  std::vector<FeedForwardMatrices> matrices{};  ///< of each expert, or of the dense layer; otherwise empty
+  /// For the other kinds, without endings. Blocks have `gate_up`_blocks, `gate_up`_scales and `gate_up`_bias, with
+  /// interleaved rows of gate and up, and the same for `down`.
   std::string gate_up{};
   std::string down{};
-  bool is_gpt_oss = false;  ///< blocks, or stacks with biases: all other families have none
-  std::string left_out{};   ///< what else there is beside the experts and adds to the layer: "shared_experts"
+  bool is_gpt_oss = false;  ///< blocks, or stacks with biases, which no other family has
+  std::string left_out{};   ///< another part beside the experts that adds to the layer: "shared_experts"
 };
 
-/// The layer whose names have "layers.N." in them, in one of these families, X being what is in front of them:
+/// The layer whose names have "layers.N." in them, in one of these families. X is the prefix before them:
 ///   X.mlp.{gate,up,down}_proj  and X.feed_forward.{gate,up,down}_proj   dense;
 ///   X.mlp.{gate_up,down}_proj            Phi-3, GLM-4;
 ///   X.feed_forward.{w1,w3,w2}            Mistral's own names;
@@ -45,9 +45,9 @@ struct FeedForwardNames {
 ///   X.block_sparse_moe.experts.E.{w1,w3,w2}  Mixtral, and behind feed_forward and ffn too (DeepSeek-V4);
 ///   X.mlp.experts.{gate_up,down}_proj    all experts in one tensor, as Transformers 5 saves them;
 ///   X.mlp.experts.{gate_up,down}_proj_blocks  gpt-oss.
-/// Several may be there under one number: `prefix` then says which, with or without a dot behind it. Throws
-/// Error(invalid_argument) with a sentence that says what there is, for a layer that is not there, is in none of them,
-/// is in several places, lacks an expert, or has tensors beside its matrices that change it in an unknown way.
+/// Several layers may have one number: `prefix` then selects one, with or without a final dot. Throws
+/// Error(invalid_argument) with a sentence that says what there is. It rejects a layer that is missing, is in no family
+/// or in several places, lacks an expert, or has other tensors that change it in an unknown way.
 [[nodiscard]] FeedForwardNames feed_forward_names(const Checkpoint& checkpoint, std::int64_t layer,
                                                   const std::optional<std::string>& prefix = std::nullopt);
 

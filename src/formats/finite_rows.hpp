@@ -1,5 +1,5 @@
 #pragma once
-/// Rows of what is to be quantised.
+/// The rows that are quantized.
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace thresher::formats {
 
-/// What rows are quantised to.
+/// The format to which rows are quantized.
 struct QuantizationTarget {
   std::string_view name;
   std::int64_t k_multiple = 1;
@@ -19,12 +19,12 @@ struct QuantizationTarget {
       : name(thresher::name(format)), k_multiple(format_traits(format).k_multiple) {}
 };
 
-/// Throws Error(invalid_argument) naming `role` unless the matrix is one of floating-point numbers of one format, whose
-/// K `target` takes.
+/// Throws Error(invalid_argument) naming `role` unless the matrix is of one floating-point format, and `target`
+/// supports its K.
 void check_quantizable(const Tensor& matrix, std::string_view role, const QuantizationTarget& target);
 
-/// A row as decode_row gives it. Throws Error(invalid_argument) naming `role` and the element where one is NaN or Inf,
-/// for which `target` has no place.
+/// A row as decode_row gives it. Throws Error(invalid_argument) naming `role` and the element if one is NaN or Inf,
+/// which `target` cannot represent.
 void decode_finite_row(const Tensor& matrix, std::int64_t row, std::span<float> out, std::string_view role,
                        const QuantizationTarget& target);
 

@@ -13,7 +13,7 @@
 namespace thresher::formats {
 namespace {
 
-/// What shares a scale within one row: how many columns, and which of the scales it is.
+/// How scales are shared within one row: the number of columns per scale, and the index of a scale.
 struct Sharing {
   Tensor matrix;
 

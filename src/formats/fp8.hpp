@@ -1,5 +1,5 @@
 #pragma once
-/// Quantising to FP8.
+/// Quantization to FP8.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -22,9 +22,10 @@ struct Fp8Matrix {
   [[nodiscard]] Tensor view() noexcept;
 };
 
-/// Quantises a floating-point matrix [rows, k]: s = amax/448 of what shares a scale (1 if that is 0), value =
+/// Quantizes a floating-point matrix [rows, k]: s = amax/448 of the values that share a scale (1 if that is 0), value =
 /// e4m3(x / s), saturating; float32 arithmetic, to nearest even. Throws Error(invalid_argument) naming `name` when K is
-/// not a multiple of 16, when scales of `role` cannot lie so, and the element when it is NaN or Inf.
+/// not a multiple of 16 or when scales of `role` do not support the layout. Names the element too when it is NaN or
+/// Inf.
 [[nodiscard]] Fp8Matrix quantize_fp8(const Tensor& matrix, std::string_view name, Format format, OperandRole role,
                                      ScaleLayout layout = ScaleLayout::row_major);
 

@@ -5,11 +5,11 @@
 
 namespace thresher::formats {
 
-/// Whether `pattern` is all of `name`, where '*' stands for any characters, dots and none too, and '?' for one byte.
+/// Whether `pattern` matches all of `name`. '*' stands for any characters, also dots and none; '?' stands for one byte.
 [[nodiscard]] constexpr bool matches(std::string_view pattern, std::string_view name) noexcept {
   std::size_t p = 0;
   std::size_t n = 0;
-  std::size_t star = std::string_view::npos;  // the last '*' met, which takes more when what follows does not match
+  std::size_t star = std::string_view::npos;  // the last '*' seen, which takes more when the rest does not match
   std::size_t taken = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -28,7 +28,7 @@ namespace thresher::formats {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-/// Whether it stands for more than one name.
+/// Whether it matches more than one name.
 [[nodiscard]] constexpr bool has_wildcards(std::string_view pattern) noexcept {
   return pattern.find_first_of("*?") != std::string_view::npos;
 }

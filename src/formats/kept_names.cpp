@@ -20,7 +20,7 @@ constexpr std::string_view convolution = "a convolution";
 constexpr std::string_view decay = "a state's decay";
 constexpr std::string_view senses = "of images or sound";
 
-/// A gate is a router where it is a part of its own, "mlp.gate.weight" or "gate.wg.weight", and none in "gate_proj".
+/// A gate is a router if it is a separate part of the name, "mlp.gate.weight" or "gate.wg.weight", not in "gate_proj".
 constexpr std::array table{Kept{embedding, "*embed*"},
                            Kept{embedding, "*embd*"},
                            Kept{embedding, "*pos_emb*"},
@@ -60,7 +60,7 @@ constexpr std::array table{Kept{embedding, "*embed*"},
                            Kept{senses, "*multi_modal_projector*"},
                            Kept{senses, "*mm_projector*"}};
 
-/// Whether one of these patterns that fit the name fits a pattern of the same kind too.
+/// Whether one of the include patterns that match the name also matches a pattern of the same kind.
 bool is_asked_for(const Kept& kept, std::string_view name, std::span<const std::string> include) {
   return std::any_of(table.begin(), table.end(), [&](const Kept& of) {
     return of.what == kept.what && matches(of.pattern, name) &&

@@ -1,5 +1,5 @@
 #pragma once
-/// Tensors that a quantiser leaves alone, by their names.
+/// Tensors that quantization leaves as they are, by their names.
 #include <optional>
 #include <span>
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace thresher::formats {
 
-/// Why a tensor of that name stays as it is unless somebody asks for it: what it is, and the pattern that says so.
+/// Why a tensor with that name stays as it is unless it is requested: its kind, and the pattern that says so.
 struct Kept {
   std::string_view what;
   std::string_view pattern;
 };
 
-/// Embeddings, heads, norms, biases, routers and gates, and the small matrices beside them that checkpoints of public
-/// quantisers keep in 16 bits. Nothing for a tensor that an include pattern asks for, by saying the words themselves:
-/// "*embed*" does and "model.*" does not.
+/// Embeddings, heads, norms, biases, routers and gates, and the small matrices beside them that public quantizers keep
+/// in 16 bits. Empty for a tensor that an include pattern requests by the same word: "*embed*" does and "model.*" does
+/// not.
 [[nodiscard]] std::optional<Kept> kept(std::string_view name, std::span<const std::string> include);
 
 }  // namespace thresher::formats

@@ -52,7 +52,7 @@ std::string with_quoted_numbers(std::string_view text) {
   return quoted;
 }
 
-/// What the document's tree would hide: a key that is there twice, of which a reader takes either, and depth.
+/// Detects what the document's tree would hide: duplicate keys, of which readers take either, and depth.
 class StructureReader : public nlohmann::json_sax<json> {
  public:
   std::string problem;
@@ -91,11 +91,11 @@ class StructureReader : public nlohmann::json_sax<json> {
     return false;
   }
 
-  std::vector<std::set<std::string>> keys_;  ///< of what is open; none of lists
+  std::vector<std::set<std::string>> keys_;  ///< of the open containers; lists have none
 };
 
 json parsed(std::string_view text, const std::string& file) {
-  // The parser takes a NUL for the end of its input, and would not see what follows.
+  // The parser takes a NUL for the end of its input, and would ignore the rest.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     reject(fmt::format("{} has a NUL at byte {}, where JSON has none", file, nul));
   }
@@ -114,7 +114,7 @@ std::string shown(const json& value) {
   return value.is_object() ? "an object" : value.is_array() ? "a list" : value.dump();
 }
 
-/// null, false, 0 and lists without anything else.
+/// null, false, 0 and lists of only these.
 bool says_nothing(const json& value) {
   if (value.is_array()) {
     return std::all_of(value.begin(), value.end(), says_nothing);
@@ -122,7 +122,7 @@ bool says_nothing(const json& value) {
   return value.is_null() || (value.is_boolean() && !value.get<bool>()) || (value.is_number() && value == 0);
 }
 
-/// How models call what is computed here. gelu_new and its likes are other ways to write gelu_pytorch_tanh.
+/// Models' names of the supported activations. gelu_new and similar names are other spellings of gelu_pytorch_tanh.
 struct Named {
   std::string_view name;
   ActivationKind kind;
@@ -146,15 +146,15 @@ std::optional<ActivationKind> kind_named(std::string_view name) {
   return known == names_of_activations.end() ? std::nullopt : std::optional(known->kind);
 }
 
-/// Where several are given, the first one counts: of Gemma's hidden_act nothing is read where hidden_activation is.
+/// The first key that is present counts: Gemma's hidden_act is ignored where hidden_activation is present.
 constexpr std::array activation_keys{"hidden_activation", "hidden_act", "mlp_hidden_act", "activation_function"};
 constexpr const char* hidden_act = "hidden_act";
 
-/// Which layers stay as they are.
+/// Keys of lists of layers that are not quantized.
 constexpr std::array lists_of_unquantised{"ignore",          "ignored_layers",        "modules_to_not_convert",
                                           "exclude_modules", "llm_int8_skip_modules", "dynamic"};
 
-/// What is read of a layer's parts beside them.
+/// Keys of constants that are read in a layer's parts beside the activation.
 constexpr std::array keys_of_constants{"swiglu_limit", "swiglu_limits", "swiglu_limits_shared", "swiglu_alpha",
                                        "activation_sparsity_pattern"};
 
@@ -168,7 +168,7 @@ std::string inside(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
 }
 
-/// "gated-silu" is T5's way to write silu.
+/// "gated-silu" is T5's spelling of silu.
 std::optional<ActivationKind> kind_written(std::string_view text) {
   constexpr std::string_view gated = "gated-";
   return kind_named(text.starts_with(gated) ? text.substr(gated.size()) : text);
@@ -195,7 +195,7 @@ struct ModelConfig::Parsed {
       }
       return nullptr;
     }
-    /// The innermost part that has one of these, alone.
+    /// The innermost part that has one of these keys; other parts are ignored.
     template <class Keys>
     [[nodiscard]] Section first_part_with(const Keys& keys) const {
       for (const json* const part : parts) {
@@ -216,7 +216,7 @@ struct ModelConfig::Parsed {
       }
       return value == nullptr ? std::nullopt : std::optional(value->get<std::string>());
     }
-    /// Above 0; without one where it is 0.
+    /// Above 0; empty where it is 0.
     [[nodiscard]] std::optional<float> number(std::string_view key) const {
       const json* const value = find(key);
       if (value == nullptr || (value->is_number() && *value == 0)) {
@@ -228,7 +228,7 @@ struct ModelConfig::Parsed {
       }
       return number;
     }
-    /// In `part`, which lies at `path`.
+    /// Checks `part`, whose path is `path`.
     void refuse_rotations(const json& part, const std::string& path) const {
       for (const auto& [key, value] : part.items()) {
         if (speaks_of_rotation(key) && !says_nothing(value) && !value.empty()) {
@@ -236,7 +236,7 @@ struct ModelConfig::Parsed {
         }
       }
     }
-    /// Where it is a number, which must be `wanted`, as `what` has it.
+    /// If it is a number, it must be `wanted`, the value of `what`.
     void expect_number(std::string_view key, std::int64_t wanted, std::string_view what) const {
       const json* const value = find(key);
       if (value != nullptr && value->is_number() && *value != wanted) {
@@ -259,7 +259,7 @@ struct ModelConfig::Parsed {
   }
 
  private:
-  /// `part` and its own parts, inner first; of towers none but those of images and sound.
+  /// `part` and its own parts, inner first; of other models' towers only those of vision and audio.
   static void add_parts(const json& part, bool counts, Section& section) {
     for (const auto& [key, value] : part.items()) {
       if (value.is_object() && section.words.is_own_part(key)) {
@@ -274,7 +274,7 @@ struct ModelConfig::Parsed {
 
 namespace {
 
-/// Whatever else in the file speaks of an activation of this layer, or may: it says the same or is refused.
+/// All other keys that describe an activation of this layer, or may: they must agree, or are rejected.
 template <class Section>
 class UnusedKeys {
  public:
@@ -311,7 +311,7 @@ class UnusedKeys {
     }
   }
 
-  /// The reader reads these of the layer's parts; of the part that is used and those around it no other name counts.
+  /// The reader reads these of the layer's parts. No other name counts in the part that is used and those around it.
   [[nodiscard]] bool is_used(const json& part, const std::string& key) const {
     const auto at = std::find(section_.parts.begin(), section_.parts.end(), &part);
     if (is_among(keys_of_constants, key)) {
@@ -326,7 +326,7 @@ class UnusedKeys {
     });
   }
 
-  /// Names, in lists and objects too; what is no name and not nothing is not known.
+  /// Names, also in lists and objects. A value that is neither a name nor empty is unknown.
   void expect_same(const json& value, const std::string& key, const std::string& path) const {
     if (value.is_object()) {
       for (const auto& [inner, of_inner] : value.items()) {
@@ -366,7 +366,7 @@ class UnusedKeys {
   Section used_;
 };
 
-/// What one layer's section says of its activation.
+/// Checks one layer's section for its activation.
 template <class Section>
 class ActivationReader {
  public:
@@ -409,7 +409,7 @@ class ActivationReader {
     activation.alpha = number("swiglu_alpha").value_or(activation.alpha);
   }
 
-  /// gpt-oss writes hidden_act "silu", and applies what its name does not say.
+  /// gpt-oss writes hidden_act "silu", but applies another activation.
   [[nodiscard]] bool is_gpt_oss(ActivationKind kind) {
     const std::optional<std::string> type = section_.text("model_type");
     const bool has_its_names = layer_.is_gpt_oss;
@@ -454,7 +454,7 @@ class ActivationReader {
     return kind.value_or(ActivationKind::silu);
   }
 
-  /// Limits of each layer, which clamp what silu makes and not what it is given (Step 3.5), and sparse activations.
+  /// Per-layer limits that clamp the result of silu and not its input (Step 3.5), and sparse activations.
   void refuse_lists() const {
     for (const char* const key :
          {layer_.has_experts ? "swiglu_limits" : "swiglu_limits_shared", "activation_sparsity_pattern"}) {

@@ -18,15 +18,15 @@ namespace thresher::formats {
 namespace {
 
 constexpr int exponent_bias = 127;
-/// Of e2m1, whose largest number is 6 = 1.5 · 2^2.
+/// The exponent of the maximum of e2m1, 6 = 1.5 · 2^2.
 constexpr int greatest_value_exponent = 2;
-/// 6 · 2^(252−127) is a number of bf16, 6 · 2^(253−127) none.
+/// bf16 can represent 6 · 2^(252−127), but not 6 · 2^(253−127).
 constexpr unsigned max_exponent = 252;
 constexpr unsigned nan_exponent = 255;
-/// Powers of two from 2^-9 to 2^8 are numbers of e4m3.
+/// e4m3 can represent powers of two from 2^-9 to 2^8.
 constexpr unsigned e4m3_span = 17;
 constexpr int max_e4m3_power = 8;
-/// Kernels that fold NVFP4 into e4m3 move a row's largest scale to 2^6 and keep scales from 2^-5 on.
+/// Kernels that quantize NVFP4 weights to e4m3 move a row's largest scale to 2^6 and keep scales from 2^-5 on.
 constexpr unsigned fold_span = 11;
 
 /// 2^(code − 127).
@@ -34,7 +34,7 @@ float power_of_two(unsigned code) {
   return code == 0 ? 0x1p-127F : std::bit_cast<float>(static_cast<std::uint32_t>(code) << 23);
 }
 
-/// The exponents of those of one matrix's blocks that are not all zeros.
+/// The exponents of one matrix's blocks that are not all zeros.
 struct Exponents {
   unsigned least = 255;
   unsigned most = 0;
@@ -49,13 +49,13 @@ struct Exponents {
   }
   [[nodiscard]] bool is_empty() const { return least > most; }
   [[nodiscard]] unsigned span() const { return is_empty() ? 0 : most - least; }
-  /// That a global scale, a normal number, and scales in e4m3 together have.
+  /// Whether a global scale, a normal number, and e4m3 scales together can represent the exponents.
   [[nodiscard]] bool fit_nvfp4() const { return span() <= e4m3_span && (is_empty() || most > max_e4m3_power); }
-  /// What all scales of the matrix are multiplied by.
+  /// The common factor of all scales of the matrix.
   [[nodiscard]] float global_scale() const { return is_empty() ? 1.0F : power_of_two(most - max_e4m3_power); }
 };
 
-/// 2^(code − most + 8); of what is not among the exponents 0.
+/// 2^(code − most + 8); 0 for a code outside the exponents.
 std::uint8_t e4m3_scale(unsigned code, const Exponents& of) {
   if (of.is_empty() || code < of.least || code > of.most) {
     return 0;
@@ -85,7 +85,7 @@ std::vector<std::byte> e4m3_scales(std::span<const std::byte> exponents, std::sp
   return scales;
 }
 
-/// In bf16, which holds them: each code times scale(its byte).
+/// In bf16, which represents them exactly: each value times scale(its byte).
 template <class Scale>
 std::vector<std::byte> widened(std::span<const std::byte> codes, const Scale& scale) {
   std::vector<std::byte> wide(codes.size() * 2 * sizeof(std::uint16_t));
@@ -110,7 +110,7 @@ void check_exponents(std::span<const std::byte> exponents, std::string_view titl
   }
 }
 
-/// The largest power of two that is not above `amax`, over that of e2m1.
+/// The largest power of two that is not above `amax`, divided by that of e2m1.
 unsigned shared_exponent(float amax) {
   if (amax == 0.0F) {
     return 0;
@@ -126,7 +126,7 @@ Mxfp4Matrix quantize_mxfp4(const Tensor& matrix, std::string_view role) {
   check_quantizable(matrix, role, target);
   Mxfp4Matrix out{matrix.shape[0], matrix.shape[1], {}, {}};
   if (matrix.elements() == 0) {
-    return out;  // without walking over rows that hold nothing, of which there may be 2^62
+    return out;  // without a loop over empty rows, of which there may be 2^62
   }
   out.values.reserve(static_cast<std::size_t>(matrix.elements() / 2));
   out.exponents.reserve(static_cast<std::size_t>(matrix.elements() / mxfp4_block));
@@ -136,7 +136,7 @@ Mxfp4Matrix quantize_mxfp4(const Tensor& matrix, std::string_view role) {
     for (std::size_t first = 0; first < row.size(); first += mxfp4_block) {
       const std::span<const float> block = std::span(row).subspan(first, mxfp4_block);
       const unsigned exponent = shared_exponent(largest_magnitude(block));
-      // Not a quotient: 2^-127 is no normal number.
+      // Not a quotient: 2^-127 is not a normal number.
       const auto code = [up = exponent_bias - static_cast<int>(exponent)](float value) {
         return float_to_e2m1(std::ldexp(value, up));
       };
@@ -152,7 +152,7 @@ Mxfp4Matrix quantize_mxfp4(const Tensor& matrix, std::string_view role) {
 HeldMxfp4 hold_mxfp4(std::vector<std::byte> codes, std::span<const std::byte> exponents, std::size_t matrices,
                      std::string_view exponents_title) {
   check_exponents(exponents, exponents_title);
-  // Of matrices without rows a file may name any number: a global scale for each has to fit into memory.
+  // A file may claim any number of matrices without rows: one global scale per matrix has to fit into memory.
   constexpr std::size_t max_without_rows = 1 << 20;
   const bool are_too_many = exponents.empty() && matrices > max_without_rows;
   const std::vector<Exponents> found = exponents_of(codes, exponents, are_too_many ? 0 : matrices);

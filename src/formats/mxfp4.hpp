@@ -1,6 +1,6 @@
 #pragma once
-/// MXFP4, which files hold: values in e2m1, of which 32 along K share one power of two (E8M0), and no global scale.
-/// Products are given it as a format that holds it exactly.
+/// MXFP4, a file format: e2m1 values, of which 32 along K share one power of two (E8M0), without a global scale.
+/// Products take it as another format that holds it exactly.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace thresher::formats {
 
-/// Values along K that share one exponent, and the bytes that they take.
+/// Values along K that share one exponent, and their bytes.
 inline constexpr std::int64_t mxfp4_block = 32;
 inline constexpr std::int64_t mxfp4_block_bytes = mxfp4_block / 2;
 
@@ -25,38 +25,39 @@ struct Mxfp4Matrix {
   std::vector<std::uint8_t> exponents;  ///< [rows, k/32]
 };
 
-/// Quantises a floating-point matrix [rows, k] as the OCP Microscaling specification does: the exponent of 32 values is
-/// that of the largest power of two that is not above their largest magnitude, less 2, which is e2m1's greatest, and at
-/// least −127 (of zeros too); value = e2m1(x / 2^exponent), to nearest even, saturating. Throws Error(invalid_argument)
-/// naming `role` when K is not a multiple of 32, and the element when it is NaN or Inf.
+/// Quantizes a floating-point matrix [rows, k] as the OCP Microscaling specification does. The exponent of 32 values is
+/// that of the largest power of two not above their maximum magnitude, minus 2, the greatest exponent of e2m1. It is at
+/// least −127 (also for zeros). value = e2m1(x / 2^exponent), to nearest even, saturating. Throws
+/// Error(invalid_argument) naming `role` when K is not a multiple of 32, and the element when it is NaN or Inf.
 [[nodiscard]] Mxfp4Matrix quantize_mxfp4(const Tensor& matrix, std::string_view role);
 
-/// MXFP4 matrices as products take them, exactly: in nvfp4, each exponent as two scales in e4m3, which has 18 powers of
-/// two, under a global scale of the matrix; where the exponents of a matrix are further apart, all of them in bf16.
+/// MXFP4 matrices as products take them, exactly. In nvfp4, each exponent becomes two e4m3 scales under a global scale
+/// of the matrix; e4m3 has 18 powers of two. If the exponents of a matrix span more, all matrices become bf16.
 struct HeldMxfp4 {
   Format format = Format::nvfp4;
   std::vector<std::byte> data;
-  std::vector<std::byte> scales;     ///< e4m3, one for 16 values, row-major; none of bf16
-  std::vector<float> global_scales;  ///< one for each matrix; none of bf16
-  unsigned span = 0;                 ///< how far the exponents of a matrix are apart at the most
+  std::vector<std::byte> scales;     ///< e4m3, one per 16 values, row-major; empty for bf16
+  std::vector<float> global_scales;  ///< one per matrix; empty for bf16
+  unsigned span = 0;                 ///< the maximum distance of a matrix's exponents
 };
 
-/// Of as many matrices of one size as `matrices`, two codes a byte, the low half first, and an exponent for 16 bytes.
-/// Throws Error(invalid_argument) naming `exponents_title` for an exponent that bf16 does not hold, or NaN (255).
+/// From as many matrices of one size as `matrices`: two values per byte, the low half first, and one exponent per 16
+/// bytes. Throws Error(invalid_argument) naming `exponents_title` for an exponent that bf16 cannot represent, or NaN
+/// (255).
 [[nodiscard]] HeldMxfp4 hold_mxfp4(std::vector<std::byte> codes, std::span<const std::byte> exponents,
                                    std::size_t matrices, std::string_view exponents_title);
 
-/// MXFP4 that is held as nvfp4, in bf16, exactly: a global scale for each matrix.
+/// MXFP4 that is held as nvfp4, dequantized exactly to bf16, with a global scale per matrix.
 [[nodiscard]] std::vector<std::byte> widened_mxfp4(std::span<const std::byte> codes, std::span<const std::byte> scales,
                                                    std::span<const float> global_scales);
 
-/// Numerics fast, which folds values and scales of nvfp4 into e4m3, rounds no weight.
+/// Whether numerics fast, which quantizes values and scales of nvfp4 to e4m3, rounds no weight.
 [[nodiscard]] bool folds_mxfp4_exactly(Format held, unsigned span);
 
-/// "bf16", and of MXFP4 ("mxfp4 as nvfp4, exact in both numerics") which numerics are exact; `span` is that of MXFP4.
+/// "bf16", or for MXFP4 ("mxfp4 as nvfp4, exact in both numerics") the exact numerics; `span` is that of MXFP4.
 [[nodiscard]] std::string stored_as(Format format, std::optional<unsigned> span);
 
-/// Where one is in nvfp4 and the other had to be in bf16, MXFP4 both, the former becomes what the latter is.
+/// If one of two MXFP4 operands is held in nvfp4 and the other had to be bf16, the former becomes bf16 too.
 template <class First, class Second>
 void hold_alike(First& first, Second& second) {
   if (first.is_mxfp4() && second.is_mxfp4() && first.format() != second.format()) {

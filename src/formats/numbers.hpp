@@ -1,6 +1,6 @@
 #pragma once
-/// Conversions between float32 and the narrow formats, on bit patterns. Widening is exact; narrowing rounds once, to
-/// nearest even, and is correct for every pattern in the default rounding mode.
+/// Conversions between float32 and the narrow formats, on bit patterns. Conversion to float32 is exact. Conversion from
+/// float32 rounds once, to nearest even, and is correct for every pattern in the default rounding mode.
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -22,7 +22,7 @@ inline constexpr Layout fp16_layout{10, 15};
 inline constexpr Layout e4m3_layout{3, 7};
 inline constexpr Layout e2m1_layout{1, 1};
 
-/// Finite or not, `magnitude` is float32 bits without the sign. Returns the code as if the exponent had no upper limit:
+/// `magnitude` is float32 bits without the sign, finite or not. Returns the code as if the exponent had no upper limit:
 /// the caller saturates it or turns it into Inf.
 template <Layout to>
 constexpr std::uint32_t round_magnitude(std::uint32_t magnitude) noexcept {
@@ -34,8 +34,8 @@ constexpr std::uint32_t round_magnitude(std::uint32_t magnitude) noexcept {
     const std::uint32_t odd = (magnitude >> dropped_bits) & 1U;
     return (magnitude - rebias + below_half + odd) >> dropped_bits;
   }
-  // `aligner` is the power of two whose last place is the target's smallest subnormal, so that one float32 addition
-  // rounds to a whole number of those, ties to even.
+  // `aligner` is the power of two whose last place is the target's smallest subnormal. So one float32 addition rounds
+  // to a whole number of those, ties to even.
   constexpr std::uint32_t aligner = static_cast<std::uint32_t>(127 + 24 - to.bias - to.mantissa_bits) << 23;
   return std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(aligner)) - aligner;
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr float largest_scaled_value = e2m1_max * e4m3_max;  // 2688
 
-/// Also refuses NaN and Inf, for which the format has no place.
+/// Also rejects NaN and Inf, which the format cannot represent.
 float largest_magnitude_checked(const Tensor& matrix, std::string_view role, std::span<float> row_buffer) {
   float largest = 0.0F;
   for (std::int64_t row = 0; row < matrix.shape[0]; ++row) {
@@ -61,7 +61,7 @@ Nvfp4Matrix quantize_nvfp4(const Tensor& matrix, std::string_view role, ScaleLay
   out.values.resize(static_cast<std::size_t>(matrix.elements() / 2));
   out.scales.resize(scale_bytes(rows, k, layout), 0);
   if (matrix.elements() == 0) {
-    return out;  // without walking over rows that hold nothing, of which there may be 2^62
+    return out;  // without a loop over empty rows, of which there may be 2^62
   }
 
   std::vector<float> row_buffer(static_cast<std::size_t>(k));

@@ -1,5 +1,5 @@
 #pragma once
-/// Quantising to NVFP4 and back.
+/// Quantization to NVFP4 and back.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -21,13 +21,14 @@ struct Nvfp4Matrix {
   [[nodiscard]] Tensor view() noexcept;
 };
 
-/// Quantises a floating-point matrix [rows, k]: g = amax/2688 (1 if that is 0), s = e4m3(block amax / (6·g)), q =
+/// Quantizes a floating-point matrix [rows, k]: g = amax/2688 (1 if that is 0), s = e4m3(block amax / (6·g)), q =
 /// e2m1(x / (s·g)), saturating and 0 where s = 0; float32 arithmetic, to nearest even. Throws Error(invalid_argument)
 /// naming `role` when K is not a multiple of 16, and the element when it is NaN or Inf.
 [[nodiscard]] Nvfp4Matrix quantize_nvfp4(const Tensor& matrix, std::string_view role,
                                          ScaleLayout layout = ScaleLayout::row_major);
 
-/// Row-major [rows, k] with the global scale: in double exact, in float one rounding. Any format check_matrix accepts.
+/// Row-major [rows, k] with the global scale: exact in double, one rounding in float. Accepts the formats of
+/// check_matrix.
 [[nodiscard]] std::vector<double> dequantize_to_double(const Tensor& matrix, std::string_view role);
 [[nodiscard]] std::vector<float> dequantize_to_float(const Tensor& matrix, std::string_view role);
 

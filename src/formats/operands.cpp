@@ -93,7 +93,7 @@ class OperandReader {
     return operand;
   }
 
-  /// Two values a byte.
+  /// Two values per byte.
   Operand read_packed(const LocatedTensor& values, Stored stored) const {
     check_is_matrix(values);
     Operand operand;

@@ -1,5 +1,5 @@
 #pragma once
-/// Operands of an operation as checkpoints hold them.
+/// Operands of an operation, loaded from checkpoints.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace thresher::formats {
 
-/// A matrix [rows, k] in fp16, bf16, fp32 or nvfp4 with the memory it needs.
+/// A matrix [rows, k] in fp16, bf16, fp32 or nvfp4, with its memory.
 class Operand {
  public:
   /// Refers to this object, which must outlive the view and not move.
@@ -24,11 +24,11 @@ class Operand {
   [[nodiscard]] std::int64_t k() const noexcept { return k_; }
   /// "tensor 'b1' of model.safetensors", for error messages.
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
-  /// In the file it is MXFP4, which is held as NVFP4 or bf16 (formats/mxfp4.hpp).
+  /// The file has MXFP4, which is held as NVFP4 or bf16 (formats/mxfp4.hpp).
   [[nodiscard]] bool is_mxfp4() const noexcept { return mxfp4_span_.has_value(); }
   [[nodiscard]] unsigned mxfp4_span() const noexcept { return mxfp4_span_.value_or(0); }
   [[nodiscard]] std::string stored_as() const { return formats::stored_as(format_, mxfp4_span_); }
-  /// MXFP4 that is held as NVFP4, in bf16.
+  /// Dequantizes MXFP4 that is held as NVFP4 to bf16.
   void widen();
 
  private:
@@ -53,13 +53,13 @@ struct GateUp {
   Operand up;
 };
 
-/// The operand `name`, in the names and conventions of WeightParts, with one global scale; a bias is refused. Throws
+/// The operand `name`, in the names and conventions of WeightParts, with one global scale; a bias is rejected. Throws
 /// Error(invalid_argument) with a sentence that names the file, the tensor, what it is and what was expected.
 [[nodiscard]] Operand load_operand(const Checkpoint& checkpoint, std::string_view name,
                                    ScaleLayout scale_layout = ScaleLayout::row_major,
                                    OperandRole role = OperandRole::weights);
 
-/// The halves of the operand `name` [2·N, K], read like any other; one global scale is that of both. Throws
+/// The halves of the operand `name` [2·N, K], read like any other; both have the one global scale. Throws
 /// Error(invalid_argument) when the number of rows is odd, or when a row of gate and one of up share a scale.
 [[nodiscard]] GateUp load_gate_up(const Checkpoint& checkpoint, std::string_view name, GateUpOrder order,
                                   ScaleLayout scale_layout = ScaleLayout::row_major);

@@ -32,7 +32,7 @@
 namespace thresher::formats {
 namespace {
 
-/// Input name to what the parts of the quantised matrix are named after.
+/// Input name to the name that the parts of the quantized matrix derive from.
 using NewNames = std::map<std::string, std::string>;
 
 Format floating_format(Dtype dtype) {
@@ -41,7 +41,7 @@ Format floating_format(Dtype dtype) {
 
 bool is_floating(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
-/// Of all but MXFP4.
+/// For all but MXFP4.
 Format format_of(Quantization to) {
   switch (to) {
     case Quantization::fp8_tensor: return Format::fp8_tensor;
@@ -55,12 +55,12 @@ std::int64_t k_multiple(Quantization to) {
   return to == Quantization::mxfp4 ? mxfp4_block : format_traits(format_of(to)).k_multiple;
 }
 
-/// Matrices one behind the other, as a rule those of experts.
+/// Several matrices, usually those of experts.
 bool is_stack(const StoredTensor& tensor) { return tensor.shape.size() == 3; }
 
 constexpr const char* quantisable = "F16, BF16 or F32 matrix [rows, K] or stack [E, rows, K]";
 
-/// Why a tensor cannot be quantised; empty when it can.
+/// Why a tensor cannot be quantized; empty when it can.
 std::string obstacle(const StoredTensor& tensor, Quantization to) {
   if (!is_floating(tensor.dtype)) {
     return "not F16, BF16 or F32";
@@ -71,14 +71,14 @@ std::string obstacle(const StoredTensor& tensor, Quantization to) {
   return tensor.shape.back() % k_multiple(to) == 0 ? "" : fmt::format("K is no multiple of {}", k_multiple(to));
 }
 
-/// What scales are named after.
+/// The base of the scales' names.
 std::string base_of(const std::string& name) { return name.ends_with("weight") ? name : name + ".weight"; }
 
-/// What becomes of a matrix [rows, K] or a stack [E, rows, K]: its values and their scales.
+/// The output of a matrix [rows, K] or a stack [E, rows, K]: its values and their scales.
 std::vector<StoredTensor> parts_of(const std::string& name, const std::vector<std::int64_t>& shape, Quantization to) {
   const std::int64_t rows = shape[shape.size() - 2];
   const std::int64_t k = shape.back();
-  const std::vector<std::int64_t> matrices(shape.begin(), shape.end() - 2);  // [E] of a stack
+  const std::vector<std::int64_t> matrices(shape.begin(), shape.end() - 2);  // [E] for a stack
   const auto of = [&](std::initializer_list<std::int64_t> extents) {
     std::vector<std::int64_t> whole = matrices;
     whole.insert(whole.end(), extents);
@@ -101,8 +101,8 @@ std::vector<StoredTensor> parts_of(const std::string& name, const std::vector<st
           {name + (format == Format::fp8_block ? "_scale_inv" : "_scale"), Dtype::f32, scales, 0, 0}};
 }
 
-/// Whether a tensor that is named X and this says that the values of X or X.weight are not what they seem. Scales of
-/// what enters and leaves a layer do not.
+/// Whether a tensor named X and this ending changes the meaning of the values of X or X.weight. Scales of a layer's
+/// input and output do not.
 bool changes_values(std::string_view ending) {
   constexpr std::array<std::string_view, 6> of_tokens{
       "input_scale", "input_global_scale", "output_scale", "q_scale", "k_scale", "v_scale"};
@@ -110,7 +110,7 @@ bool changes_values(std::string_view ending) {
          std::find(of_tokens.begin(), of_tokens.end(), ending) == of_tokens.end();
 }
 
-/// Decides what becomes of each tensor of a file.
+/// Decides for each tensor of a file whether it is quantized or copied.
 class Selector {
  public:
   Selector(const SafetensorsFile& file, const QuantizeSelection& selection, Quantization to)
@@ -169,7 +169,7 @@ class Selector {
     }
   }
 
-  /// Empty for a tensor that is quantised.
+  /// Empty for a tensor that is quantized.
   [[nodiscard]] std::string reason_to_copy(const StoredTensor& tensor) const {
     const auto has_name = [&](const std::string& pattern) { return matches(pattern, tensor.name); };
     const auto& [include, exclude] = selection_;
@@ -191,7 +191,8 @@ class Selector {
     return beside.empty() && is_stack(tensor) ? obstacle_of_stack(tensor) : beside;
   }
 
-  /// Empty where nothing beside the tensor changes what its values mean. What quantising would write is refused later.
+  /// Empty unless a tensor beside this one changes the meaning of its values. Output names of the quantization are
+  /// rejected later.
   [[nodiscard]] std::string obstacle_beside(const StoredTensor& tensor) const {
     if (!obstacle(tensor, to_).empty()) {
       return "";
@@ -215,7 +216,7 @@ class Selector {
     return std::find(selection_.include.begin(), selection_.include.end(), tensor.name) != selection_.include.end();
   }
 
-  /// Empty where its matrices are [rows, K].
+  /// Empty if its matrices are [rows, K].
   [[nodiscard]] std::string obstacle_of_stack(const StoredTensor& tensor) const {
     switch (stack_layout(file_, tensor)) {
       case StackLayout::rows_first: return "";
@@ -265,7 +266,7 @@ void copy(const SafetensorsFile& file, const StoredTensor& tensor, SafetensorsWr
   }
 }
 
-/// In the order of parts_of; rows that hold nothing have no scales that could be written.
+/// In the order of parts_of; empty rows have no scales to write.
 std::vector<std::vector<std::byte>> quantized_parts(const Tensor& matrix, const std::string& title, Quantization to) {
   std::vector<std::vector<std::byte>> parts;
   const auto add = [&](std::span<const std::byte> bytes) { parts.emplace_back(bytes.begin(), bytes.end()); };
@@ -288,8 +289,8 @@ std::vector<std::vector<std::byte>> quantized_parts(const Tensor& matrix, const 
   return parts;
 }
 
-/// How many values of a matrix, none of which stays, are not 0; 0 where one stays or there is none. A code's sign is
-/// its highest bit, of two in a byte the highest of each half.
+/// The number of nonzero values of a matrix that becomes all zeros; 0 if any value stays nonzero or there is none. The
+/// sign of a value is its highest bit; with two values per byte, the highest of each half.
 std::size_t lost_values(std::span<const std::byte> values, Dtype dtype, std::span<const std::byte> codes, Dtype to) {
   const std::byte magnitude{to == Dtype::u8 ? std::uint8_t{0x77} : std::uint8_t{0x7F}};
   if (std::any_of(codes.begin(), codes.end(), [&](std::byte code) { return (code & magnitude) != std::byte{0}; })) {
@@ -306,7 +307,7 @@ std::size_t lost_values(std::span<const std::byte> values, Dtype dtype, std::spa
   return count;
 }
 
-/// One matrix after another, so that no more than one is in memory.
+/// One matrix after another, so that at most one is in memory.
 QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor, const std::string& name,
                          Quantization to, SafetensorsWriter& writer) {
   const std::vector<StoredTensor> parts = parts_of(name, tensor.shape, to);

@@ -12,7 +12,7 @@
 namespace thresher::formats {
 namespace {
 
-/// What multiplies a value of NVFP4 is least where it is subnormal; 0 has nothing to divide.
+/// The multiplier of an NVFP4 value is smallest if it is subnormal; if it is 0, the value is 0.
 std::uint8_t e2m1_of(float value, float step) {
   const float quotient = value / step;
   return std::isnan(quotient) || step == 0.0F ? std::uint8_t{0} : float_to_e2m1(quotient);
@@ -22,7 +22,7 @@ void write_fp8(std::span<const float> values, float scale, std::uint8_t* codes) 
   std::transform(values.begin(), values.end(), codes, [scale](float value) { return float_to_e4m3(value / scale); });
 }
 
-/// NaN is no part of it.
+/// Ignores NaN.
 float largest_number(std::span<const float> values) {
   float amax = 0.0F;
   for (const float value : values) {
@@ -31,7 +31,7 @@ float largest_number(std::span<const float> values) {
   return amax;
 }
 
-/// NaN where one is among them.
+/// NaN if one is among them.
 float largest_or_nan(std::span<const float> values) {
   float amax = 0.0F;
   for (const float value : values) {

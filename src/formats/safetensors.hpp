@@ -14,11 +14,11 @@
 
 namespace thresher::formats {
 
-/// An open file whose header has been checked completely. Its data are read when asked for.
+/// An open file whose header has been checked completely. Data are read on request.
 class SafetensorsFile {
  public:
-  /// Throws Error(io) when the file cannot be read and Error(invalid_argument) when it is not a valid one, as do all
-  /// members that read.
+  /// Throws Error(io) when the file cannot be read and Error(invalid_argument) when it is not valid; so do all members
+  /// that read.
   explicit SafetensorsFile(const std::filesystem::path& path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
@@ -45,7 +45,7 @@ class SafetensorsFile {
   std::unordered_map<std::string_view, const StoredTensor*> by_name_;
 };
 
-/// Writes a file that appears whole, by rename, when commit() returns. Failures throw Error(io) and leave nothing.
+/// Writes a file atomically: it appears when commit() returns. Failures throw Error(io) and leave nothing.
 class SafetensorsWriter {
  public:
   /// `begin` and `end` of the tensors are ignored: the writer lays them out, wide elements first, so that every tensor
@@ -54,7 +54,7 @@ class SafetensorsWriter {
 
   /// Writes part of the tensor `name`, which is one of those given to the constructor, within its size.
   void write(std::string_view name, std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Every byte of every tensor has been written.
+  /// Every byte of every tensor must have been written.
   void commit();
 
  private:

@@ -301,7 +301,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
   if (text.empty() || text.front() != '{') {
     reject_file(file, "its header does not begin with {");
   }
-  // The parser takes a NUL for the end of its input, and would not see what follows.
+  // The parser takes a NUL for the end of its input, and would ignore the rest.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     reject_file(file, fmt::format("its header has a NUL at byte {}, where JSON has none; it is padded with spaces",
                                   length_bytes + nul));

@@ -10,7 +10,7 @@
 
 namespace thresher::formats {
 
-/// Element types as safetensors names them, with f4 two elements a byte.
+/// Element types as safetensors names them; f4 has two elements per byte.
 enum class Dtype : std::uint8_t {
   boolean,
   u8,
@@ -55,26 +55,26 @@ struct SafetensorsHeader {
   bool operator==(const SafetensorsHeader&) const = default;
 };
 
-/// The length of the JSON. Throws Error(invalid_argument) naming `file` when `first_bytes` has fewer than 8 bytes or
-/// the length reaches past the file's end or above 100 MB.
+/// The length of the JSON. Throws Error(invalid_argument) naming `file` when `first_bytes` has fewer than 8 bytes.
+/// Throws too when the length exceeds the file or 100 MB.
 [[nodiscard]] std::uint64_t safetensors_header_length(std::span<const std::byte> first_bytes, std::uint64_t file_bytes,
                                                       std::string_view file);
 
-/// Checks everything: the JSON holds nothing but well-formed tensors and a metadata of strings, no name twice; each
-/// type is known, each size is what type and shape say; together the tensors cover the `data_bytes` after the header
+/// Checks everything. The JSON holds only well-formed tensors and a metadata of strings, no name twice. Each type is
+/// known, and each size follows from type and shape. Together the tensors cover the `data_bytes` after the header
 /// without a gap or an overlap. Throws Error(invalid_argument) naming `file` and the tensor.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
                                                          std::string_view file);
 
-/// Length and JSON, together padded with spaces to a multiple of `alignment` bytes, which is one of 8. `tensors` are as
-/// parse_safetensors_header gives them.
+/// Length and JSON, together padded with spaces to a multiple of `alignment` bytes, itself a multiple of 8. `tensors`
+/// are as parse_safetensors_header gives them.
 [[nodiscard]] std::string make_safetensors_header(const SafetensorsHeader& header, std::size_t alignment = 8);
 
 /// Bytes of a tensor. Throws Error(invalid_argument) naming `file` and the tensor when an extent is negative, the size
 /// overflows 64 bits or f4 elements do not fill whole bytes.
 [[nodiscard]] std::uint64_t stored_bytes(const StoredTensor& tensor, std::string_view file);
 
-/// "F16 [2, 3]" for error messages; of many extents the first, and how many there are.
+/// "F16 [2, 3]" for error messages; of many extents the first, and their number.
 [[nodiscard]] std::string type_and_shape(const StoredTensor& tensor);
 
 }  // namespace thresher::formats

@@ -61,7 +61,7 @@ std::vector<std::uint8_t> convert_scales(std::span<const std::uint8_t> scales, s
   }
   const std::int64_t columns = k / scale_block;
   if (columns == 0) {
-    return {};  // without walking over rows that hold nothing
+    return {};  // without a loop over empty rows
   }
   if (from == ScaleLayout::blocked) {
     check_padding(scales, rows, columns);

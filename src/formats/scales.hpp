@@ -1,5 +1,5 @@
 #pragma once
-/// Where a tensor keeps its scales.
+/// The position of a tensor's scales.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@ namespace thresher::formats {
 /// Elements along K that share one scale.
 inline constexpr std::int64_t scale_block = 16;
 
-/// Which of a matrix's scales multiplies the value at `row` and `column`.
+/// The index of the scale that multiplies the value at `row` and `column` of a matrix.
 [[nodiscard]] std::int64_t scale_index(const Tensor& matrix, std::int64_t row, std::int64_t column) noexcept;
 
 /// The scale of one value of a matrix in fp8_row or fp8_block.
@@ -30,8 +30,8 @@ constexpr std::size_t scale_offset(std::int64_t row, std::int64_t column, std::i
 }
 
 /// The scales of an NVFP4 tensor [rows, k] in another layout, padding zero. Throws Error(invalid_argument) when
-/// `scales` does not have scale_bytes(rows, k, from) bytes or when padding in a blocked source is not zero, which shows
-/// that it is not in that layout.
+/// `scales` does not have scale_bytes(rows, k, from) bytes. Throws too when padding of a blocked source is not zero,
+/// which shows that it is not in that layout.
 [[nodiscard]] std::vector<std::uint8_t> convert_scales(std::span<const std::uint8_t> scales, std::int64_t rows,
                                                        std::int64_t k, ScaleLayout from, ScaleLayout to);
 

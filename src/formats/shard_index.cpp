@@ -28,7 +28,7 @@ bool is_plain_file_name(const std::string& name) {
          name.find_first_of("/\\") == std::string::npos && printable(name) == name;
 }
 
-/// Reads the JSON as a stream of events, so that neither depth nor size costs more than what is kept.
+/// Reads the JSON as a stream of events, so that the cost of depth and size is limited to what is kept.
 class IndexReader : public nlohmann::json_sax<json> {
  public:
   WeightMap files;
@@ -117,7 +117,7 @@ class IndexReader : public nlohmann::json_sax<json> {
 }  // namespace
 
 WeightMap parse_shard_index(std::string_view text, std::string_view file) {
-  // The parser takes a NUL for the end of its input, and would not see what follows.
+  // The parser takes a NUL for the end of its input, and would ignore the rest.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     reject_index(file, fmt::format("it has a NUL at byte {}, where JSON has none", nul));
   }

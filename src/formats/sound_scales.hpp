@@ -1,5 +1,5 @@
 #pragma once
-/// Scales that make numbers of what they multiply: all others are refused, whichever expert they are of.
+/// Checks that scales are valid numbers; invalid scales of any expert are rejected.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,15 +10,15 @@
 
 namespace thresher::formats {
 
-/// "[2, 1]": where element `at` of a row-major tensor of that shape is.
+/// "[2, 1]": the position of element `at` in a row-major tensor of that shape.
 [[nodiscard]] std::string place(std::size_t at, const std::vector<std::int64_t>& shape);
 
-/// All throw Error(invalid_argument) naming `scales` and the place of the first that is not sound. Of rows and blocks,
-/// which may be 0 as those of zeros are: finite ones.
+/// All functions throw Error(invalid_argument) naming `scales` and the position of the first invalid one. Per-row and
+/// per-block scales must be finite; 0 is allowed, as for zeros.
 void check_fp8_scales(const LocatedTensor& scales, std::span<const float> values);
-/// The same of codes in e4m3, of which one is NaN with either sign.
+/// The same for e4m3 scales, of which one code is NaN with either sign.
 void check_e4m3_scales(const LocatedTensor& scales, std::span<const std::byte> codes);
-/// Of whole matrices: finite and above 0.
+/// Per-tensor scales must be finite and above 0.
 void check_global_scales(const LocatedTensor& scales, std::span<const float> values);
 
 }  // namespace thresher::formats

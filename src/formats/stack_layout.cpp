@@ -29,7 +29,7 @@ const StoredTensor* find(const SafetensorsFile& file, const std::string& name) {
   return found != nullptr ? found : file.find(name + ".weight");
 }
 
-/// Names that public checkpoints have for gate and up in one tensor and for the down projection beside it.
+/// Names in public checkpoints for fused gate and up and for the down projection beside it.
 struct Pair {
   std::string_view fused;
   std::string_view down;
@@ -46,7 +46,7 @@ bool is_down(std::string_view own) {
   return false;
 }
 
-/// Of [E, 2N, K] beside [E, K, N] against [E, K, 2N] beside [E, N, K].
+/// Compares [E, 2N, K] beside [E, K, N] with [E, K, 2N] beside [E, N, K].
 StackLayout of_pair(const StoredTensor& fused, const StoredTensor& down) {
   if (fused.shape.size() != 3 || down.shape.size() != 3) {
     return StackLayout::unknown;
@@ -58,7 +58,7 @@ StackLayout of_pair(const StoredTensor& fused, const StoredTensor& down) {
                                                                                 : StackLayout::unknown;
 }
 
-/// `k` is one of the two extents and not the other.
+/// Decides if `k` is one of the two extents and not the other.
 StackLayout of_extents(std::int64_t k, const StoredTensor& stack) {
   const bool is_last = stack.shape[2] == k;
   return is_last == (stack.shape[1] == k) ? StackLayout::unknown
@@ -66,7 +66,7 @@ StackLayout of_extents(std::int64_t k, const StoredTensor& stack) {
                                           : StackLayout::k_first;
 }
 
-/// A router [E, K] beside the experts or the folder that they are in. The down projection has its K as rows.
+/// A router [E, K] beside the experts or beside their folder. The rows of the down projection are the router's K.
 StackLayout of_router(const SafetensorsFile& file, const StoredTensor& stack, const Name& name) {
   std::string place = name.parent;
   for (int level = 0; level < 2 && !place.empty(); ++level) {

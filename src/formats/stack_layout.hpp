@@ -1,16 +1,16 @@
 #pragma once
-/// How the matrices of a tensor of three dimensions lie in it.
+/// The layout of the matrices in a tensor of three dimensions.
 #include <string_view>
 
 #include "formats/safetensors.hpp"
 
 namespace thresher::formats {
 
-/// [E, rows, K], as products read it; [E, K, rows], as some models multiply it; or nothing in the file says which.
+/// [E, rows, K], as products read it; [E, K, rows], as some models multiply it; or the file does not say which.
 enum class StackLayout { rows_first, k_first, unknown };
 
-/// What the file says of its tensor `stack`: by the fused gate and up and the down projection beside each other, by the
-/// router, whose K is the layer's, or by a bias, which has the rows.
+/// The layout of the file's tensor `stack`. The evidence is the fused gate and up together with the down projection,
+/// the router, whose K is the layer's, or a bias, which has the rows.
 [[nodiscard]] StackLayout stack_layout(const SafetensorsFile& file, const StoredTensor& stack);
 
 }  // namespace thresher::formats

@@ -41,7 +41,7 @@ bool has_dimensions(const LocatedTensor& located) {
   return !located.tensor->shape.empty() && std::ssize(located.tensor->shape) <= max_rank;
 }
 
-/// I64 in 32 bits.
+/// I64 converted to 32 bits.
 std::vector<std::byte> narrowed(const LocatedTensor& located, WideIntegers beyond) {
   const std::vector<std::byte> wide = located.read();
   std::vector<std::byte> narrow(wide.size() / 2);
@@ -211,7 +211,7 @@ Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> na
     if (one.is_mxfp4()) {
       stack.mxfp4_span_ = std::max(stack.mxfp4_span_.value_or(0), one.mxfp4_span());
     }
-    // NVFP4 without one has 1, as FP8 of one scale never is.
+    // NVFP4 without a global scale has 1; FP8 with one scale always has it.
     stack.global_scales_.push_back(matrix.global_scale == nullptr ? 1.0F : *matrix.global_scale);
   }
   if (stack.format_ != Format::nvfp4 && stack.format_ != Format::fp8_tensor) {

@@ -69,7 +69,7 @@ std::string_view reason_against(std::string_view part, bool adds_bias = false) {
   reject(fmt::format("{} has {} beside {}: {}", checkpoint.title(), quoted_name(part), quoted_name(values), reason));
 }
 
-/// X of X.weight, else the name itself; nothing of "weight".
+/// X of X.weight, otherwise the name itself; empty for "weight".
 std::string_view layer_of(std::string_view values) {
   if (values == weight_suffix.substr(1)) {
     return "";
@@ -77,16 +77,16 @@ std::string_view layer_of(std::string_view values) {
   return values.ends_with(weight_suffix) ? values.substr(0, values.size() - weight_suffix.size()) : values;
 }
 
-/// Of a tensor that is named "weight" alone, whose layer has no name.
+/// For a tensor named just "weight", whose layer has no name.
 bool belongs_to_nameless(std::string_view name) {
   constexpr std::array<std::string_view, 6> parts{"bias", "scale", "scales", "pre_quant_scale", "zero_point", "g_idx"};
   return name.starts_with("weight_") || std::find(parts.begin(), parts.end(), name) != parts.end();
 }
 
-/// What scales the layer's input, which comes as it is.
+/// Scales of the layer's input, which is taken as it is.
 bool scales_input(std::string_view ending) { return ending == "input_scale" || ending == "input_global_scale"; }
 
-/// Values [rows, K] or [matrices, rows, K], and the scales that belong to them.
+/// Values [rows, K] or [matrices, rows, K], and their scales.
 struct Extents {
   std::int64_t matrices = 1;
   std::int64_t rows = 0;
@@ -109,7 +109,7 @@ struct Extents {
     return scales.bytes() == scales_bytes(layout) &&
            (layout == ScaleLayout::blocked || scales.shape.size() == 1 || scales.shape == scales_shape);
   }
-  /// What else scales that do not fit might be.
+  /// Another layout that scales of the wrong size might have.
   [[nodiscard]] std::string guess(const StoredTensor& scales, ScaleLayout layout) const {
     const auto other = layout == ScaleLayout::row_major ? ScaleLayout::blocked : ScaleLayout::row_major;
     return scales.dtype == Dtype::f8_e4m3 && fit(scales, other)
@@ -134,7 +134,7 @@ void check_padding(const LocatedTensor& scales, std::span<const std::byte> bytes
 
 }  // namespace
 
-/// Words that stand behind the tensor's own name: "b1_zero_point", "b1_pre_quant_scale".
+/// Words that follow the tensor's own name: "b1_zero_point", "b1_pre_quant_scale".
 bool names_part(std::string_view ending) {
   constexpr std::array<std::string_view, 21> words{
       "bias", "scale", "scales", "scaling", "descale", "zero",  "zeros", "qzeros",   "zp",     "point", "idx",
@@ -295,7 +295,7 @@ void WeightParts::refuse_ambiguous_scale() const {
                   quoted_name(base_ + std::string(packed_suffix)), quoted_name(factor_name())));
 }
 
-/// A part of the layer that is not read would change what the weights mean, in silence.
+/// An unread part of the layer would silently change the meaning of the weights.
 void WeightParts::refuse_other_parts(Stored stored, bool adds_bias) const {
   std::vector<std::string> known{values_name_};
   if (stored != Stored::plain) {
@@ -367,7 +367,7 @@ std::int64_t unpacked_k(const LocatedTensor& values, Stored stored) {
 
 namespace {
 
-/// F8_E8M0: powers of two, which float32 holds all.
+/// F8_E8M0: powers of two, all of which float32 represents.
 std::vector<float> powers_of_two(std::span<const std::byte> exponents) {
   constexpr std::byte nan{255};
   std::vector<float> values;
@@ -402,7 +402,7 @@ std::vector<float> floats_of(const LocatedTensor& located) {
   return values;
 }
 
-/// What the shape of the scales may be, and which format it makes; the first that fits counts.
+/// A possible shape of the scales, and the format that it implies; the first match counts.
 struct Fp8Shape {
   Format format;
   std::vector<std::int64_t> shape;
