@@ -88,7 +88,7 @@ class Appender {
     }
   }
 
-  /// Divided by `descale` where the tensor is FP8.
+  /// Divided by `descale` if the tensor is FP8.
   static void write(const Tensor& to, std::int64_t offset, const std::vector<float>& row, float descale) {
     for (std::size_t column = 0; column < row.size(); ++column) {
       const std::size_t at = static_cast<std::size_t>(offset) + column;

@@ -1,5 +1,5 @@
 #pragma once
-/// Turning and appending new tokens on the CPU.
+/// RoPE and appending of new tokens on the CPU.
 #include "thresher/append.hpp"
 
 namespace thresher::cpu {

@@ -35,8 +35,8 @@ void widen_stored(const Tensor& tensor, std::int64_t offset, std::int64_t count,
   }
 }
 
-/// One job: up to 64 rows that read the same key/value head. Row r of them is query (first + r) / group of query head
-/// kv_head·group + (first + r) % group, so that the heads of a group share the widened keys and values.
+/// One job: up to 64 rows that read the same key/value head. Row r is query (first + r) / group of query head
+/// kv_head·group + (first + r) % group, so that the heads of a group share the converted keys and values.
 struct Job {
   std::int64_t batch = 0;
   std::int64_t kv_head = 0;
@@ -44,8 +44,8 @@ struct Job {
   std::int64_t rows = 0;
 };
 
-/// A row's running softmax, which begins with its head's sink: sum and output are relative to exp(shift), shift being
-/// the maximum where that is finite.
+/// A row's running softmax, which starts from its head's sink. Sum and output are relative to exp(shift); shift is the
+/// maximum if that is finite.
 struct Row {
   KeyRange visible;
   HeadFactors factors;
@@ -138,7 +138,7 @@ class Worker {
     }
   }
 
-  /// The part of the block that row r sees, relative to the block's first key.
+  /// The part of the block that is visible to row r, relative to the block's first key.
   [[nodiscard]] KeyRange seen(std::int64_t r, std::int64_t begin, std::int64_t count) const {
     const KeyRange& visible = rows_[size(r)].visible;
     return {std::max<std::int64_t>(visible.begin - begin, 0), std::min(visible.end - begin, count)};
@@ -171,7 +171,7 @@ class Worker {
     }
   }
 
-  /// outputs += weights·values. Only what a row sees enters its sum: 0 times a masked NaN would be NaN.
+  /// outputs += weights·values. Masked keys must not enter the sum: 0 times a masked NaN would be NaN.
   void add_values(std::int64_t rows, std::int64_t begin, std::int64_t count) {
     for (std::int64_t r = 0; r < rows;) {
       const KeyRange part = seen(r, begin, count);

@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::CappedTag<float, 16>;
 
-/// Two vectors of columns of four rows: eight independent sums hide the latency of the multiply-add.
+/// Two vectors of columns for four rows: eight independent sums hide the latency of the multiply-add.
 template <int rows>
 void product_tile(std::int64_t columns, std::int64_t depth, const float* a, std::int64_t a_stride, const float* b,
                   std::int64_t b_stride, float* c, std::int64_t c_stride, bool accumulate) {

@@ -20,7 +20,7 @@
 namespace thresher::cpu {
 namespace {
 
-/// A strategy in the CPU's own product type and, where bf16 may not do for every value, the interleaved one in float32.
+/// A strategy in the CPU's native product type, and in float32 for values that are not exact in bf16.
 template <typename Strategy>
 class Planned : public DualGemmKernel {
  public:
@@ -49,7 +49,7 @@ class Planned : public DualGemmKernel {
   std::optional<InterleavedDualGemm> in_float32_;
 };
 
-/// Outputs in float32, and from those the requantised ones: what a scale is of is known when its row is.
+/// Quantizes float32 outputs once their row is complete: only then are its scales known.
 class QuantizedOutput : public DualGemmKernel {
  public:
   QuantizedOutput(const DualGemmProblem& problem, std::unique_ptr<const DualGemmKernel> in_float32, int threads)

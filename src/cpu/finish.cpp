@@ -118,7 +118,7 @@ void Activate(const Finish& finish, const ColumnBias& bias, const float* gate, c
 }
 
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-/// Vectors at a time; returns how many elements were rounded.
+/// A vector at a time; returns the number of elements rounded.
 HWY_INLINE std::size_t RoundVectorsToFp16(const float* in, std::size_t count, std::uint16_t* out) {
   const Floats d;
   const hn::Rebind<hwy::float16_t, Floats> d_out;
@@ -131,7 +131,7 @@ HWY_INLINE std::size_t RoundVectorsToFp16(const float* in, std::size_t count, st
   return i;
 }
 #else
-/// No conversion in hardware: all elements are left to the caller.
+/// No conversion in hardware: the caller handles all elements.
 HWY_INLINE std::size_t RoundVectorsToFp16(const float*, std::size_t, std::uint16_t*) { return 0; }
 #endif
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The end of a product or of two: global scales, bias, activation, the rows' weights, rounding, store.
+/// The epilogue of one or two products: global scales, bias, activation, row weights, rounding, store.
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -32,23 +32,23 @@ struct Bias {
   }
 };
 
-/// What is added to the products of one column.
+/// The biases of one column.
 struct ColumnBias {
   float gate = 0;
   float up = 0;
   bool is_any = false;
 };
 
-/// What is applied to the finished products. The scales are products of two global scales, exact in float64. What
-/// stands behind them is read by finish_transposed alone.
+/// The epilogue of the finished products. The scales are products of two global scales, exact in float64. Only
+/// finish_transposed reads the members after them.
 struct Finish {
   std::optional<Activation> activation;  ///< none: the gate itself
   double gate_scale;
   double up_scale;
   Bias gate_bias{};
   Bias up_bias{};
-  const float* row_weights = nullptr;    ///< of every row; null: 1
-  const std::int64_t* tokens = nullptr;  ///< of every row; one whose token is negative is not stored
+  const float* row_weights = nullptr;    ///< one per row; null: 1
+  const std::int64_t* tokens = nullptr;  ///< one per row; a row with a negative token is not stored
 };
 
 /// One row: out[i] = activation(gate_scale · gate[i], up_scale · up[i]), rounded once to `out_format` (fp16, bf16,
@@ -57,7 +57,7 @@ void finish_row(const Finish& finish, const float* gate, const float* up, std::i
                 void* out);
 
 /// Finishes [columns, rows] products into rows `first_row`… and columns `first_column`… of `c`. `gate` and `up` have
-/// `stride` elements from column to column and room for `rows` and `columns` rounded up to 16 and 4; `gate` is
+/// `stride` elements from column to column, and memory for `rows` and `columns` rounded up to 16 and 4. `gate` is
 /// overwritten, and `scratch` has transposed_scratch_floats(columns) elements.
 void finish_transposed(const Finish& finish, float* gate, const float* up, std::int64_t stride, std::int64_t rows,
                        std::int64_t columns, const Tensor& c, std::int64_t first_row, std::int64_t first_column,

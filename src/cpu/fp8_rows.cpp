@@ -7,7 +7,7 @@
 namespace thresher::cpu {
 namespace {
 
-/// Every code as bf16, exactly.
+/// Every e4m3 value as bf16, exactly.
 constexpr std::array<std::uint16_t, 256> bf16_of_e4m3 = [] {
   std::array<std::uint16_t, 256> patterns{};
   for (std::size_t code = 0; code < patterns.size(); ++code) {

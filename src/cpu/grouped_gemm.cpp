@@ -15,9 +15,9 @@
 namespace thresher::cpu {
 namespace {
 
-/// Rows of one expert for which products are planned; more than the last take the problem's.
+/// Rows of one expert for which products are planned; larger experts use the problem's rows.
 constexpr std::array<std::int64_t, 3> planned_rows{16, 64, 256};
-/// An expert of more rows is for all threads together.
+/// All threads share an expert with more rows.
 constexpr std::int64_t max_rows_of_one = planned_rows.back();
 
 double product_scale(const Tensor& a, const Tensor& matrix) {
@@ -37,11 +37,11 @@ Bias bias_of(const Tensor& view, std::int64_t expert) {
   return {bytes, view.format, view.strides[1]};
 }
 
-/// The rows of one expert: what it takes of A, where it writes C.
+/// The rows of one expert: its rows of A and its rows of C.
 struct GroupRowsOf {
   MatrixRows a;
   Tensor c;
-  const std::int64_t* tokens = nullptr;  ///< where a row may be skipped
+  const std::int64_t* tokens = nullptr;  ///< if rows may be skipped
 };
 
 Tensor first_rows(Tensor matrix, std::int64_t count) {

@@ -1,9 +1,8 @@
 #pragma once
-/// Grouped products on this CPU: each expert's rows are multiplied as a dual GEMM's are, block by block of its weights,
-/// which are never dequantised whole. Threads take an expert each; all of them together one that has more than its
-/// share of the rows. QuantizedOutput outputs are made of outputs in float32, which are kept in the workspace.
-/// Arguments arrive validated. Exact, and bitwise equal from run to run, as src/cpu/dual_gemm.hpp says of the dual
-/// GEMM.
+/// Grouped products on this CPU. Each expert's rows are multiplied as in the dual GEMM, block by block of its weights,
+/// which are never dequantized whole. Each thread takes one expert; all threads share an expert with more than its
+/// share of the rows. A quantized output is computed from a float32 output in the workspace. Arguments are validated.
+/// Results are exact and bitwise equal from run to run, as described in src/cpu/dual_gemm.hpp.
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -21,7 +20,7 @@ class GroupedGemmKernel {
   GroupedGemmKernel(const GroupedProblem& problem, int threads);
   ~GroupedGemmKernel();
 
-  /// Bytes that `run` needs at a workspace aligned to 64 bytes.
+  /// Bytes that `run` needs in a workspace aligned to 64 bytes.
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
   /// Writes the rows of C that experts own.
   [[nodiscard]] GroupedStatus run(const WeightViews& weights, const GroupedTensors& tensors, void* workspace) const;
@@ -34,11 +33,11 @@ class GroupedGemmKernel {
                   std::int64_t expert, void* workspace, int team) const;
   void multiply(const WeightViews& weights, const GroupedTensors& tensors, const reference::OwnedRows& owned,
                 void* workspace) const;
-  /// The rows of C that experts own, from `values` in float32, which are shaped as C is.
+  /// Quantizes the rows of C that experts own from float32 `values`, which have C's shape.
   void quantize_output(const Tensor& values, const Tensor& c, const reference::OwnedRows& owned) const;
-  /// What products need.
+  /// Workspace of the products.
   [[nodiscard]] std::size_t product_bytes() const noexcept;
-  /// What one thread needs for an expert of its own.
+  /// Workspace of one thread for one expert.
   [[nodiscard]] std::size_t bytes_of_one() const noexcept;
 
   GroupedProblem problem_;

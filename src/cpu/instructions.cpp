@@ -6,7 +6,7 @@ namespace thresher::cpu {
 
 std::string vector_instructions() {
   const std::int64_t supported = hwy::SupportedTargets();
-  return hwy::TargetName(supported & -supported);  // the better a target, the lower its bit
+  return hwy::TargetName(supported & -supported);  // a better target has a lower bit
 }
 
 }  // namespace thresher::cpu

@@ -1,5 +1,5 @@
 #pragma once
-/// What of this CPU's vector instructions the functions of this folder use.
+/// The vector instructions of this CPU that the functions of this folder use.
 #include <string>
 
 namespace thresher::cpu {

@@ -18,7 +18,7 @@ namespace {
 // A chunk of A, a chunk of one block of weights and that block's two products stay in a core's cache of some 2 MiB.
 constexpr std::int64_t max_rows = 512;
 constexpr std::int64_t max_depth = 512;
-constexpr std::int64_t max_products = 65536;  // of one of the two, row_chunk × block_columns
+constexpr std::int64_t max_products = 65536;  // of one matrix, row_chunk × block_columns
 
 std::size_t size(std::int64_t count) noexcept { return static_cast<std::size_t>(count); }
 
@@ -32,14 +32,14 @@ Blocking Blocking::choose(const InterleavedShape& shape, int threads) noexcept {
   cut.depth_chunk = round_up(ceil_div(shape.k, cut.depth_chunks), 32);
   cut.depth_chunks = ceil_div(shape.k, cut.depth_chunk);
   const std::int64_t max_columns = std::min<std::int64_t>(256, max_products / cut.row_chunk);
-  // N may be 0: then there is no block, and neither count may be a divisor of 0 until that is known.
+  // N may be 0: then there is no block, and neither count may be used as a divisor before.
   cut.blocks = std::max<std::int64_t>(1, round_up(ceil_div(shape.n, max_columns), threads));
   cut.block_columns = std::max<std::int64_t>(16, round_up(ceil_div(shape.n, cut.blocks), 16));
   cut.blocks = ceil_div(shape.n, cut.block_columns);
   return cut;
 }
 
-/// One call of run: the operands, and what its threads find out about them.
+/// One call of run: the operands, and flags that its threads set.
 struct InterleavedGemm::Run {
   const InterleavedCall& call;
   void* workspace;
@@ -112,7 +112,7 @@ ValueRange InterleavedGemm::convert(const Tensor& operand, const Slice& slice, s
                  reinterpret_cast<std::uint16_t*>(planes + plane_bytes));
 }
 
-/// Arranges `pack_rows_` rows of one chunk of A.
+/// Packs `pack_rows_` rows of one chunk of A.
 void InterleavedGemm::pack(Run& run, std::int64_t task, int thread) const {
   const std::int64_t row_groups = ceil_div(blocking_.row_chunk, pack_rows_);
   const std::int64_t group = task % row_groups;
@@ -142,8 +142,8 @@ void InterleavedGemm::pack(Run& run, std::int64_t task, int thread) const {
 
 ValueRange InterleavedGemm::convert_weights(const MatrixRows& weights, std::int64_t block, std::int64_t depth_chunk,
                                             std::byte* planes) const {
-  // The pieces of rows are too short for the CPU to see where the next one is, and reading them would take half the
-  // time of dequantising: ask a group of rows ahead.
+  // The pieces of rows are too short for the CPU's prefetcher, and their loads would take half the time of
+  // dequantization: prefetch a group of rows ahead.
   constexpr std::int64_t group = 8;
   ValueRange range;
   for (std::int64_t row = 0; row < blocking_.block_columns; row += group) {
@@ -158,8 +158,8 @@ ValueRange InterleavedGemm::convert_weights(const MatrixRows& weights, std::int6
   return range;
 }
 
-/// Adds to `out` (or, at the first depth, begins it with) weights · Aᵀ over one chunk of depth. The low planes come
-/// first, so that their small sums are rounded finely. False: the products would not be exact.
+/// Adds weights · Aᵀ over one chunk of depth to `out`, or stores it at the first depth. The low planes come first, so
+/// that their small sums are rounded finely. False: the products would not be exact.
 bool InterleavedGemm::multiply_chunk(Run& run, const MatrixRows& weights, std::byte* planes, bool planes_ready,
                                      std::int64_t block, std::int64_t row_chunk, std::int64_t depth_chunk, float* out,
                                      void* scratch) const {

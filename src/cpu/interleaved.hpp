@@ -1,6 +1,6 @@
 #pragma once
-/// Products block by block of the weights, one or two matrices at a time: the strategy "interleaved" of the dual GEMM,
-/// and what the grouped products make of each expert, for one type of product.
+/// Products block by block of the weights, one or two matrices at a time, for one type of product. It is the strategy
+/// "interleaved" of the dual GEMM, and computes each expert of the grouped products.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace thresher::cpu {
 
-/// What is multiplied: A [m,k] by one matrix [n,k], or by gate and up.
+/// A product of A [m,k] and one matrix [n,k], or gate and up.
 struct InterleavedShape {
-  std::int64_t m = 0;  ///< the most rows of a call
+  std::int64_t m = 0;  ///< the maximum number of rows of a call
   std::int64_t n = 0;
   std::int64_t k = 0;
   Format a = Format::fp16;
@@ -22,22 +22,22 @@ struct InterleavedShape {
   int matrices = 2;
 };
 
-/// A matrix, and which of its rows are the operand's.
+/// A matrix, and the selection of its rows.
 struct MatrixRows {
   Tensor matrix;
   Rows rows{};
 };
 
-/// The operands of one call. C has as many rows as A and takes what `finish` makes of the products.
+/// The operands of one call. C has as many rows as A and receives the result of `finish`.
 struct InterleavedCall {
   MatrixRows a;
   MatrixRows b1_gate;
-  MatrixRows b2_up;  ///< not looked at where there is one matrix
+  MatrixRows b2_up;  ///< ignored if there is one matrix
   Tensor c;
   Finish finish;
 };
 
-/// How the problem is cut. Chunks and blocks cover it evenly; the last ones are filled with zeros.
+/// How the problem is divided. Chunks and blocks cover it evenly; the last ones are padded with zeros.
 struct Blocking {
   std::int64_t row_chunk;  ///< rows of A in one product, a multiple of 16
   std::int64_t row_chunks;
@@ -49,9 +49,9 @@ struct Blocking {
   static Blocking choose(const InterleavedShape& shape, int threads) noexcept;
 };
 
-/// Products are taken the other way round, Cᵀ = B·Aᵀ: the weights are the operand that oneDNN takes row by row, so that
-/// dequantising writes what is multiplied; A, which is smaller and used by every block, is packed once a run into the
-/// layout that oneDNN wants of its other operand.
+/// Products are transposed, Cᵀ = B·Aᵀ. The weights are the operand that oneDNN takes row by row, so that dequantization
+/// writes it directly. A is smaller and used by every block; it is packed once per run into the layout that oneDNN
+/// needs for its other operand.
 class InterleavedGemm {
  public:
   InterleavedGemm(const InterleavedShape& shape, ProductType type, int threads);
@@ -59,14 +59,14 @@ class InterleavedGemm {
   [[nodiscard]] int threads() const noexcept { return threads_; }
   /// For a run on `team` of the threads.
   [[nodiscard]] std::size_t workspace_bytes(int team) const noexcept;
-  /// False: bf16 products would not have been exact (operand.hpp), and C holds nothing of use. float32 returns true.
+  /// False: bf16 products would not have been exact (operand.hpp), and C is invalid. float32 returns true.
   [[nodiscard]] bool run(const InterleavedCall& call, void* workspace, int team) const;
 
  private:
   struct Run;
   /// Offsets within one thread's part of the workspace.
   struct ThreadParts {
-    std::size_t planes;  ///< dequantised weights; before that, rows of A on their way into a panel
+    std::size_t planes;  ///< dequantized weights; before that, rows of A before they are packed
     std::size_t gate;
     std::size_t up;
     std::size_t product_scratch;
@@ -95,9 +95,9 @@ class InterleavedGemm {
   Product product_;
   std::int64_t a_planes_;
   std::int64_t b_planes_;
-  std::int64_t pack_rows_;  ///< rows of A that one packing task arranges
+  std::int64_t pack_rows_;  ///< rows of A per packing task
   std::int64_t
-      weight_slots_;  ///< dequantised chunks kept: one, or a block's of B1 and B2 where several chunks of A use them
+      weight_slots_;  ///< dequantized chunks kept: one, or a block's of B1 and B2 if several chunks of A use them
   std::size_t panel_bytes_;
   std::size_t slot_bytes_;
   std::size_t slot_plane_bytes_;

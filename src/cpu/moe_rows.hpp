@@ -1,5 +1,5 @@
 #pragma once
-/// What a layer of experts does around its products: choices sorted by expert, and rows added up.
+/// The steps of a MoE layer around its products: permutation by expert, and the combination of rows.
 #include <cstdint>
 #include <span>
 
@@ -7,13 +7,14 @@
 
 namespace thresher::cpu {
 
-/// Sorts choices by their expert, stably. `offsets` has one entry more than there are experts, `row_ids` and `inverse`
-/// one for each choice: a row's choice, −1 behind the last row, and a choice's row, −1 where its id is of no expert.
+/// Permutes top-k assignments by expert, stably. `offsets` has one entry more than there are experts; `row_ids` and
+/// `inverse` have one per assignment. `row_ids` holds each row's assignment, −1 behind the last row. `inverse` holds
+/// each assignment's row, −1 if its id is outside the experts.
 void sort_choices(std::span<const std::int32_t> ids, std::span<std::int32_t> offsets, std::span<std::int32_t> row_ids,
                   std::span<std::int32_t> inverse);
 
-/// out [tokens, columns]: the rows of each token's choices times their weights, in float32 in the order of the choices.
-/// `rows` [choices, columns] in fp16, bf16 or fp32, `inverse` and `weights` [tokens, top_k]; negative places of
+/// out [tokens, columns]: the weighted sum of each token's rows, in float32 in the order of the assignments. `rows`
+/// [assignments, columns] is fp16, bf16 or fp32, `inverse` and `weights` are [tokens, top_k]. Negative entries of
 /// `inverse` are skipped.
 void combine_rows(const Tensor& rows, const Tensor& inverse, const Tensor& weights, const Tensor& out, int threads);
 

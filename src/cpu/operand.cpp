@@ -60,7 +60,7 @@ void for_each_scaled_piece(const Tensor& operand, const Slice& slice, std::int64
   }
 }
 
-/// One row of FP8 with scales of rows or blocks, the pieces under one scale one after the other.
+/// One row of FP8 with per-row or per-block scales, one scale's piece after the other.
 void fp8_row_to_float32(const Tensor& operand, const Slice& slice, std::int64_t row, float* out) {
   const std::int64_t end = slice.first_k + slice.depth;
   for (std::int64_t k = slice.first_k; k < end;) {

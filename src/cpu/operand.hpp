@@ -1,9 +1,10 @@
 #pragma once
-/// Operands as oneDNN can multiply them: blocks of any format turned into bf16 planes or float32.
+/// Operands in the form that oneDNN multiplies: blocks of any format converted to bf16 planes or float32.
 ///
-/// In bf16 an operand is a sum of planes that represents it exactly: one plane for bf16 and NVFP4 (value × scale has at
-/// most 6 significant bits) and e4m3 (4), a high and a low one for fp16 (11 significant bits). Global scales stay out:
-/// they multiply the finished product. Values with float32 scales of rows or blocks are not exact in bf16.
+/// In bf16 an operand is a sum of planes that represents it exactly. There is one plane for bf16, NVFP4 (value × scale
+/// has at most 6 significant bits) and e4m3 (4), and a high and a low one for fp16 (11 significant bits). Global scales
+/// are not included: they multiply the finished product. Values with per-row or per-block float32 scales are not exact
+/// in bf16.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -14,11 +15,11 @@
 
 namespace thresher::cpu {
 
-/// Which rows of a matrix an operand has, and in which order.
+/// The rows of a matrix that an operand has, and their order.
 struct Rows {
-  std::int64_t step = 1;                                         ///< every so many-th, from the first on
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< but no more than these
-  std::span<const std::int64_t> listed{};  ///< these instead, where `is_listed`; a row of zeros where one is negative
+  std::int64_t step = 1;  ///< the distance of consecutive rows, from the first on
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< the maximum number of rows
+  std::span<const std::int64_t> listed{};  ///< used instead if `is_listed`; a negative entry is a row of zeros
   bool is_listed = false;
 
   [[nodiscard]] std::int64_t count(const Tensor& matrix) const noexcept {
@@ -29,8 +30,8 @@ struct Rows {
   }
 };
 
-/// A rectangle of an operand [rows, K]. The block that is written has `rows` rows of `padded_depth` elements each:
-/// zeros from `depth` on, and in rows that lie beyond the operand's end.
+/// A rectangle of an operand [rows, K]. The written block has `rows` rows of `padded_depth` elements each: zeros from
+/// `depth` on, and in rows beyond the operand's end.
 struct Slice {
   std::int64_t first_row;
   std::int64_t rows;
@@ -40,9 +41,9 @@ struct Slice {
   Rows of{};  ///< the matrix
 };
 
-/// What decides whether products of bf16 planes are exact; see exact_in_bf16.
+/// The properties that decide whether products of bf16 planes are exact; see exact_in_bf16.
 struct ValueRange {
-  /// Biased exponent of the smallest non-zero magnitude met, as in bf16: 0 is a subnormal, 255 nothing or only Inf,
+  /// Biased exponent of the smallest non-zero magnitude, as in bf16. 0 is a subnormal, 255 means no value or only Inf,
   /// NaN.
   int smallest_exponent = 255;
   bool infinite = false;
@@ -55,14 +56,14 @@ struct ValueRange {
 
 /// Whether operands of this format have bf16 planes; others are multiplied in float32, value × scale rounded once.
 [[nodiscard]] bool has_bf16_planes(Format format) noexcept;
-/// In what operands of these formats are multiplied: native_product_type, or float32 where one has no bf16 planes.
+/// The product type for these formats: native_product_type, or float32 if one has no bf16 planes.
 [[nodiscard]] ProductType product_type_of(Format a, Format b);
 
-/// Writes the planes of a slice, each dense; `low` is used for fp16 only. The range is what was met for fp16 (Inf only)
-/// and bf16, and stays empty for NVFP4 and FP8.
+/// Writes the planes of a slice, each dense; `low` is used for fp16 only. The returned range covers fp16 (Inf only) and
+/// bf16, and stays empty for NVFP4 and FP8.
 ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low);
 
-/// Asks for the slice's bytes to be brought into the core's cache.
+/// Prefetches the slice's bytes into the core's cache.
 void prefetch(const Tensor& operand, const Slice& slice) noexcept;
 
 /// Writes the slice as dense float32.
@@ -71,11 +72,11 @@ void to_float32(const Tensor& operand, const Slice& slice, float* out);
 /// Whether there are values of these formats for which exact_in_bf16 is false.
 [[nodiscard]] bool may_be_inexact_in_bf16(Format a, Format b) noexcept;
 
-/// Whether bf16 matrix instructions, which take subnormals for zero and flush subnormal results, give what float32
-/// arithmetic gives on operands with these ranges. True unless
-/// - an accumulation could touch a subnormal: every value is a multiple of its last place, so every partial sum is zero
-///   or at least the product of the two smallest last places, which must be a normal number; or
-/// - the other operand of an fp16 one has an Inf, which would meet a zero in the low plane and make a NaN.
+/// Whether bf16 matrix instructions give the result of float32 arithmetic on operands with these ranges. They flush
+/// subnormal inputs and results to zero. True unless
+/// - an accumulation could produce a subnormal. Every value is a multiple of its last place, so every partial sum is
+///   zero or at least the product of the two smallest last places; that product must be a normal number;
+/// - the other operand of an fp16 one has an Inf, which times a zero in the low plane would give a NaN.
 [[nodiscard]] bool exact_in_bf16(Format a, const ValueRange& a_range, Format b, const ValueRange& b_range) noexcept;
 
 }  // namespace thresher::cpu

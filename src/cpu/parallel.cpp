@@ -18,7 +18,7 @@
 namespace thresher::cpu {
 namespace {
 
-/// ThreadSanitizer does not see the synchronisation inside the OpenMP runtime; these say where it is.
+/// ThreadSanitizer does not see the synchronisation inside the OpenMP runtime; these functions mark it.
 #if defined(THRESHER_THREAD_SANITIZER)
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
@@ -43,7 +43,7 @@ class DefaultFloatingPoint {
   std::fenv_t previous_{};
 };
 
-/// One parallel_for: lives on the caller's stack, outlives the team's work on it.
+/// One parallel_for: lives on the caller's stack and outlives the team's work on it.
 struct Loop {
   std::int64_t count;
   detail::Body body;
@@ -69,7 +69,7 @@ struct Loop {
   }
 };
 
-/// Of what the environment asks for, as of the knob `threads`.
+/// The limit for the environment's number, as for the knob `threads`.
 constexpr int max_threads = 1024;
 
 }  // namespace

@@ -1,10 +1,10 @@
 #pragma once
-/// Loops that the threads of the CPU backend share.
+/// Parallel loops of the CPU backend.
 #include <cstdint>
 
 namespace thresher::cpu {
 
-/// `requested`, or as many as are usual here when it is 0.
+/// `requested`, or the usual number of threads when it is 0.
 [[nodiscard]] int resolve_threads(int requested);
 
 namespace detail {
@@ -12,9 +12,9 @@ using Body = void (*)(const void* context, std::int64_t index, int thread);
 void parallel_for(int threads, std::int64_t count, Body body, const void* context);
 }  // namespace detail
 
-/// Calls body(index, thread) once for each index in [0, count), thread in [0, threads); which thread takes which index
-/// is not determined. Returns when all are done. The first exception that a body throws is thrown again here.
-/// Every body runs in the default floating-point environment: rounding to nearest, subnormals kept.
+/// Calls body(index, thread) once for each index in [0, count), thread in [0, threads); the assignment of indices to
+/// threads is not determined. Returns when all are done. Rethrows the first exception of a body. Every body runs in the
+/// default floating-point environment: rounding to nearest, subnormals kept.
 template <typename Function>
 void parallel_for(int threads, std::int64_t count, const Function& body) {
   detail::parallel_for(

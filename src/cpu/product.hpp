@@ -1,6 +1,6 @@
 #pragma once
-/// Matrix products, planned once: by oneDNN (product_onednn.cpp), or where a program is linked without it by loops of
-/// our own (product_highway.cpp).
+/// Matrix products, planned once. They use oneDNN (product_onednn.cpp), or in a program linked without it our own loops
+/// (product_highway.cpp).
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,15 +8,15 @@
 
 namespace thresher::cpu {
 
-/// What the operands of a product are; accumulation and result are float32 in both.
+/// The operands' type of a product; accumulation and result are float32 in both.
 enum class ProductType : std::uint8_t { float32, bf16 };
 
 [[nodiscard]] std::size_t element_bytes(ProductType type) noexcept;
 
-/// bf16 where this CPU multiplies bf16 natively (and oneDNN is there and was not told to ignore that), else float32.
+/// bf16 if this CPU multiplies bf16 natively (and oneDNN is linked and was not told to ignore that), otherwise float32.
 [[nodiscard]] ProductType native_product_type();
 
-/// The version of oneDNN that multiplies, "2.6.0"; "none" where it is not.
+/// The version of the linked oneDNN, "2.6.0"; "none" without it.
 [[nodiscard]] std::string onednn_version();
 
 /// D[rows, columns] = L·Rᵀ, or D += L·Rᵀ, for row-major L[rows, depth] and R[columns, depth].
@@ -26,12 +26,13 @@ struct ProductShape {
   std::int64_t columns;
   std::int64_t depth;
   std::int64_t left_stride = 0;   ///< elements from row to row of L; 0: `depth`
-  std::int64_t right_stride = 0;  ///< of R where it is row-major; 0: `depth`
+  std::int64_t right_stride = 0;  ///< of R if it is row-major; 0: `depth`
 };
 
-/// How R lies in memory. A unit is 32 bits along depth: one float32 or two bf16.
+/// The memory layout of R. A unit is 32 bits along depth: one float32 or two bf16.
 struct PanelLayout {
-  /// 0: row-major. Else [⌈columns / block_columns⌉][⌈depth / 16 units⌉][16 units][block_columns], zeros where R ends.
+  /// 0: row-major. Otherwise [⌈columns / block_columns⌉][⌈depth / 16 units⌉][16 units][block_columns], padded with
+  /// zeros.
   std::int64_t block_columns = 0;
 };
 

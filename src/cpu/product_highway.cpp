@@ -29,7 +29,7 @@ void TileProduct(const BlockProduct& of, std::int64_t row, std::int64_t column) 
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const float* left = of.left + row * of.left_stride;
   const float* right = of.block + column;
-  // Named one by one: a vector whose size is known at run time alone cannot be an element of an array.
+  // Separate variables: a vector whose size is only known at run time cannot be an element of an array.
   Vector low0 = hn::Zero(d), low1 = low0, low2 = low0, low3 = low0, low4 = low0, low5 = low0;
   Vector high0 = low0, high1 = low0, high2 = low0, high3 = low0, high4 = low0, high5 = low0;
   for (std::int64_t k = 0; k < of.depth; ++k) {
@@ -90,7 +90,7 @@ void MultiplyRow(const float* left, const float* right, std::int64_t right_strid
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t column = 0; column < columns; column += 4) {
     const std::int64_t count = std::min<std::int64_t>(4, columns - column);
-    // Of fewer than four the last stands for those that are not there.
+    // With fewer than four rows, the last one replaces the missing ones.
     const float* r[4];
     for (std::int64_t i = 0; i < 4; ++i) {
       r[i] = right + (column + std::min(i, count - 1)) * right_stride;

@@ -30,7 +30,7 @@ struct BlockedTag {
   Tag bf16;
 };
 
-/// The blocked layouts that PanelLayout describes, in oneDNN's words.
+/// The blocked layouts that PanelLayout describes, as oneDNN's tags.
 constexpr std::array blocked_tags{
     BlockedTag{64, Tag::BA16a64b, Tag::BA16a64b2a},
     BlockedTag{48, Tag::BA16a48b, Tag::BA16a48b2a},
@@ -38,7 +38,7 @@ constexpr std::array blocked_tags{
     BlockedTag{16, Tag::BA16a16b, Tag::BA16a16b2a},
 };
 
-/// Columns of a block if `panel` has one of the layouts that PanelLayout describes, else 0.
+/// Columns of a block if `panel` has one of PanelLayout's layouts, otherwise 0.
 std::int64_t block_columns_of(const memory::desc& panel, const ProductShape& shape) {
   for (const BlockedTag& tag : blocked_tags) {
     const memory::desc blocked({shape.depth, shape.columns}, onednn_type(shape.type),
@@ -71,14 +71,14 @@ memory::desc row_major(ProductType type, std::int64_t rows, std::int64_t columns
   return {{rows, columns}, onednn_type(type), memory::dims{stride == 0 ? columns : stride, 1}};
 }
 
-/// R as oneDNN sees it: [depth, columns].
+/// R in oneDNN's orientation: [depth, columns].
 memory::desc transposed_right(const ProductShape& shape) {
   return {{shape.depth, shape.columns},
           onednn_type(shape.type),
           memory::dims{1, shape.right_stride == 0 ? shape.depth : shape.right_stride}};
 }
 
-/// The layout oneDNN multiplies fastest if PanelLayout can describe it, else row-major.
+/// The layout that oneDNN multiplies fastest if PanelLayout can describe it, otherwise row-major.
 memory::desc fastest_panel(const ProductShape& shape, const memory::desc& left, const memory::desc& out) {
   const memory::desc any({shape.depth, shape.columns}, onednn_type(shape.type), Tag::any);
   const memory::desc suggested = describe(left, any, out, false).weights_desc();

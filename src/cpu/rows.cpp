@@ -14,8 +14,8 @@
 #define THRESHER_CPU_ROWS_TABLE
 namespace thresher::cpu {
 
-/// The 16 products of one scale code with every e2m1 code as bf16: their low bytes, then their high bytes, so that a
-/// byte permute looks up 16 at once.
+/// The 16 products of one scale with every e2m1 value as bf16: their low bytes, then their high bytes, so that a byte
+/// permute looks up 16 at once.
 struct ProductTable {
   alignas(64) std::uint8_t bytes[256][32];
 };
@@ -24,7 +24,8 @@ inline constexpr ProductTable products = [] {
   ProductTable table{};
   for (unsigned scale = 0; scale < 256; ++scale) {
     for (unsigned code = 0; code < 16; ++code) {
-      const bool nan = formats::is_e4m3_nan(static_cast<std::uint8_t>(scale));  // not to be multiplied in a constant
+      const bool nan =
+          formats::is_e4m3_nan(static_cast<std::uint8_t>(scale));  // a constant expression cannot multiply it
       const float factor = formats::e4m3_values[scale];
       const float product = nan ? factor : factor * formats::e2m1_values[code];
       const std::uint16_t pattern = formats::float_to_bf16(product);  // exact: at most 6 significant bits
@@ -42,7 +43,7 @@ HWY_BEFORE_NAMESPACE();
 namespace thresher::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Two scale groups in a vector where vectors have 256 bits, else one.
+/// Two scale groups per vector if vectors have 256 bits, otherwise one.
 using Bytes = hn::CappedTag<std::uint8_t, 32>;
 inline constexpr std::size_t group = 16;
 
@@ -124,7 +125,7 @@ using Words = hn::CappedTag<std::uint32_t, 16>;
 using Floats = hn::RebindToFloat<Words>;
 using Shorts = hn::Rebind<std::uint16_t, Words>;
 
-/// fp16 patterns in 32-bit lanes, as float32. No float32 subnormal takes part.
+/// fp16 patterns in 32-bit lanes, as float32. No float32 subnormal is involved.
 HWY_INLINE hn::VFromD<Floats> WidenFp16(hn::VFromD<Words> patterns) {
   const Words d;
   const Floats df;
@@ -132,7 +133,7 @@ HWY_INLINE hn::VFromD<Floats> WidenFp16(hn::VFromD<Words> patterns) {
   const auto shifted = hn::ShiftLeft<13>(hn::And(patterns, hn::Set(d, 0x7FFFU)));
   const auto rebias = hn::Set(d, 112U << 23);
   const auto normal = hn::Add(shifted, rebias);
-  // A subnormal becomes 2^-14 + value, from which 2^-14 is taken away again.
+  // A subnormal becomes 2^-14 + value, from which 2^-14 is subtracted again.
   const auto subnormal =
       hn::BitCast(d, hn::Sub(hn::BitCast(df, hn::Add(normal, hn::Set(d, 1U << 23))), hn::Set(df, 0x1p-14F)));
   const auto is_subnormal =
@@ -185,7 +186,7 @@ void Fp16RowToBf16(const std::uint16_t* in, std::size_t count, std::uint16_t* hi
     const auto value = WidenFp16(patterns);
     const auto bits = hn::BitCast(d, value);
     const auto quiet = hn::IfThenElseZero(hn::RebindMask(d, hn::IsNaN(value)), hn::Set(d, 0x00400000U));
-    const auto high_bits = hn::And(hn::Or(bits, quiet), upper);  // a NaN's payload may lie in what is cut off
+    const auto high_bits = hn::And(hn::Or(bits, quiet), upper);  // a NaN's payload may be in the truncated bits
     const auto difference = hn::BitCast(d, hn::Sub(value, hn::BitCast(df, high_bits)));
     const auto special = hn::Eq(hn::And(bits, infinity), infinity);
     const auto low_bits = hn::IfThenZeroElse(special, difference);

@@ -1,16 +1,16 @@
 #pragma once
-/// Conversions of one row, vectorised for the CPU at hand. Pointers need the alignment of their type only.
+/// Conversions of one row, vectorised for the CPU it runs on. Pointers need only the alignment of their type.
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace thresher::cpu {
 
-/// What was met in rows of 16-bit values, lane by lane, to be combined at the end.
+/// The range of 16-bit values in rows, lane by lane, to be combined at the end.
 struct RangeLanes {
   static constexpr std::size_t lanes = 32;
   alignas(64) std::array<std::uint16_t, lanes> smallest;  ///< non-zero magnitude minus 1
-  alignas(64) std::array<std::uint16_t, lanes> infinite;  ///< not 0: an Inf was met
+  alignas(64) std::array<std::uint16_t, lanes> infinite;  ///< not 0: there was an Inf
 
   RangeLanes() {
     smallest.fill(0xFFFF);
@@ -18,11 +18,11 @@ struct RangeLanes {
   }
 };
 
-/// value × scale, exactly; `count` is a multiple of 16, `scales` holds one e4m3 code for each 16 values.
+/// value × scale, exactly; `count` is a multiple of 16, `scales` holds one e4m3 scale per 16 values.
 void nvfp4_row_to_bf16(const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, std::uint16_t* out);
 void nvfp4_row_to_float32(const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, float* out);
 
-/// e4m3 codes, exactly.
+/// e4m3 values, exactly.
 void e4m3_row_to_bf16(const std::uint8_t* codes, std::int64_t count, std::uint16_t* out);
 /// value × scale, rounded once.
 void e4m3_row_to_float32(const std::uint8_t* codes, std::int64_t count, float scale, float* out);

@@ -3,8 +3,8 @@
 #include "cpu/parallel.hpp"
 #include "cpu/team.hpp"
 
-// The OpenMP runtime is called as the code that a compiler makes of `#pragma omp parallel` calls it. So every compiler
-// uses the runtime that oneDNN is linked with, whichever its own would be, and needs no OpenMP of its own.
+// Calls the OpenMP runtime as the compiler's code for `#pragma omp parallel` does. So every compiler uses the runtime
+// that oneDNN is linked with, and needs no OpenMP of its own.
 extern "C" {
 int omp_get_max_threads();
 int omp_get_thread_num();
@@ -21,8 +21,8 @@ struct Region {
   void* shared;
 };
 
-/// A forked child has none of the threads that its parent's thread keeps for the next region, and would wait for them
-/// for ever. So they are ended before a fork; the next region, here and there, starts new ones.
+/// A forked child lacks the threads that its parent's thread keeps for the next region, and would wait for them
+/// forever. So they are ended before a fork; the next region, in parent and child, starts new ones.
 void end_kept_threads() {
   constexpr int hard = 2;  // omp_pause_hard
   if (omp_pause_resource_all != nullptr) {

@@ -26,7 +26,7 @@ class Semaphore {
 
   void release() { ::sem_post(&semaphore_); }
   void acquire() {
-    while (::sem_wait(&semaphore_) != 0) {  // a signal came
+    while (::sem_wait(&semaphore_) != 0) {  // interrupted by a signal
     }
   }
   bool try_acquire() { return ::sem_trywait(&semaphore_) == 0; }
@@ -38,7 +38,7 @@ class Semaphore {
 /// Threads that sleep between the regions they help with. One region has them at a time.
 class Helpers {
  public:
-  /// False, with nothing done, where another region has the helpers.
+  /// Returns false, with nothing done, if another region has the helpers.
   bool run(int threads, Body body, void* shared) {
     const std::unique_lock region(region_, std::try_to_lock);
     if (!region.owns_lock()) {
@@ -53,7 +53,7 @@ class Helpers {
       begin_.release();
     }
     body(shared, 0);
-    while (begin_.try_acquire()) {  // who has not begun is not needed any more
+    while (begin_.try_acquire()) {  // helpers that have not begun are not needed any more
       --running;
     }
     for (; running > 0; --running) {
@@ -68,7 +68,7 @@ class Helpers {
       for (; hired_ < wanted; ++hired_) {
         std::thread([this] { help(); }).detach();
       }
-    } catch (const std::system_error&) {  // as many as the system gives
+    } catch (const std::system_error&) {  // continue with as many as the system gives
     }
   }
 
@@ -96,7 +96,7 @@ Helpers* helpers = nullptr;
 void make_helpers() { helpers = new Helpers; }
 
 Helpers& all_helpers() {
-  // A forked child has none of its parent's threads, and locks as they were at that moment: it starts anew.
+  // A forked child has none of its parent's threads, and locks in their state at the fork: it starts anew.
   [[maybe_unused]] static const bool made = [] {
     make_helpers();
     ::pthread_atfork(nullptr, nullptr, &make_helpers);
@@ -105,7 +105,7 @@ Helpers& all_helpers() {
   return *helpers;
 }
 
-/// The first number of OMP_NUM_THREADS, by which users limit every library alike; 0 where there is none.
+/// The first number of OMP_NUM_THREADS, with which users limit every library; 0 without it.
 int threads_asked_for() {
   const char* const value = std::getenv("OMP_NUM_THREADS");
   const std::string_view text = value == nullptr ? "" : value;

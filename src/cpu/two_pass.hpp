@@ -10,8 +10,8 @@
 
 namespace thresher::cpu {
 
-/// Dequantises A, B1 and B2 whole, then multiplies A by each with oneDNN's own threads, then activates.
-/// The helpers among those threads keep the floating-point environment in which OpenMP started them.
+/// Dequantizes A, B1 and B2 whole, then multiplies A by each with oneDNN's own threads, then activates. The helpers
+/// among those threads keep the floating-point environment in which OpenMP started them.
 class TwoPassDualGemm {
  public:
   TwoPassDualGemm(const DualGemmProblem& problem, ProductType type, int threads);

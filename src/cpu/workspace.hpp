@@ -1,5 +1,5 @@
 #pragma once
-/// Parts of a workspace: counted out once when planning, found again in every run.
+/// Parts of a workspace: their offsets are determined when planning and used in every run.
 #include <cstddef>
 #include <cstdint>
 

@@ -43,8 +43,8 @@ class Checkpoint {
   [[nodiscard]] LocatedTensor find(std::string_view name) const;
   /// All names that begin with `prefix`, in order.
   [[nodiscard]] std::vector<std::string> names_from(std::string_view prefix) const;
-  /// Throws Error(invalid_argument) when an opened file of an index has a tensor that begins with `prefix` but that the
-  /// index does not place there: it would be left out silently.
+  /// Throws Error(invalid_argument) when an opened file of an index has a tensor that begins with `prefix` and is not
+  /// in the index. It would be left out silently.
   void refuse_unlisted(std::string_view prefix) const;
   /// The names there are, as many as fit a sentence, those that begin like `wanted` first; "no tensors" without any.
   [[nodiscard]] std::string listing(std::string_view wanted) const;

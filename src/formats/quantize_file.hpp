@@ -55,11 +55,11 @@ struct QuantizeReport {
 /// Copies the safetensors file `in` to `out`, and quantizes the matrices that `selection` includes and does not
 /// exclude. They are F16, BF16 and F32 matrices [rows, K] whose K is a multiple of 16 (of 32 for MXFP4).
 ///
-/// Embeddings, heads, norms, biases, routers and the other names of `kept` stay as they are, unless an include pattern
-/// has the same word: "*embed*" does and "model.*" does not. A stack [E, rows, K] is quantized matrix by matrix; the
-/// scales of one matrix follow those of the other, as load_stack reads them. A stack that is [E, K, rows] stays as it
-/// is. So does a stack of unknown layout (stack_layout), unless an include pattern is its name. A matrix beside which
-/// there is a scale, a zero point or an order stays as it is, since its values are not the weights.
+/// Embeddings, heads, norms, biases, routers and the other names of `kept` stay as they are. An include pattern with
+/// the same word overrides that: "*embed*" does and "model.*" does not. A stack [E, rows, K] is quantized matrix by
+/// matrix; the scales of one matrix follow those of the other, as load_stack reads them. A stack that is [E, K, rows]
+/// stays as it is. So does a stack of unknown layout (stack_layout), unless an include pattern is its name. A matrix
+/// beside which there is a scale, a zero point or an order stays as it is, since its values are not the weights.
 ///
 /// NVFP4, as in ModelOpt's checkpoints: X.weight becomes X.weight (U8 [rows, K/2]), X.weight_scale (F8_E4M3 [rows,
 /// K/16]) and X.weight_scale_2 (F32 [], which multiplies). MXFP4, as in compressed-tensors (mxfp4-pack-quantized):
@@ -69,9 +69,10 @@ struct QuantizeReport {
 /// gets ".weight" first.
 ///
 /// `in` and `out` may be one file: the result is written atomically. Throws Error naming file and tensor, and writes
-/// nothing, in these cases: an include pattern matches no tensor; a pattern without wildcards names a tensor that is no
-/// such matrix; a matrix holds NaN or Inf; nothing is left to quantize; a new name is taken; a file cannot be read or
-/// written.
+/// nothing, in these cases:
+/// - an include pattern matches no tensor, or one without wildcards names a tensor that is no such matrix;
+/// - a matrix holds NaN or Inf, or nothing is left to quantize;
+/// - a new name is taken, or a file cannot be read or written.
 QuantizeReport quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
                              const QuantizeSelection& selection, Quantization to = Quantization::nvfp4);
 

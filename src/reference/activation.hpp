@@ -19,7 +19,7 @@ Real silu(Real gate) {
   return gate * sigmoid(gate);
 }
 
-/// ½g(1 + tanh z) = g·σ(2z), in the form that does not cancel where g is negative.
+/// ½g(1 + tanh z) = g·σ(2z), the form without cancellation for negative g.
 template <typename Real>
 Real gelu_tanh(Real gate) {
   const Real sqrt_2_over_pi = Real(0.79788456080286535588L);
@@ -27,7 +27,7 @@ Real gelu_tanh(Real gate) {
   return gate * sigmoid(Real(2) * inner);
 }
 
-/// A NaN gate or up stays NaN: std::min and std::clamp return their first argument when nothing compares true.
+/// A NaN gate or up stays NaN: std::min and std::clamp return their first argument when no comparison is true.
 template <typename Real>
 Real swiglu_clamped(Real gate, Real up, const Activation& activation) {
   const Real limit = Real(activation.limit);
@@ -46,14 +46,14 @@ Real activate(Real gate, Real up, const Activation& activation) {
   return Real(0);
 }
 
-/// What an output is before it is rounded; without an activation there is no up.
+/// An output before it is rounded; without an activation there is no up.
 template <typename Real>
 Real unrounded(Real gate, Real up, const std::optional<Activation>& activation, Real row_weight) {
   return (activation ? activate(gate, up, *activation) : gate) * row_weight;
 }
 
-/// The definition of one output element from its gate and up: float32 decides where NaN and Inf go, because every
-/// backend's intermediates are float32, and float64 gives every finite value.
+/// The definition of one output element from its gate and up. float32 decides where NaN and Inf occur, because every
+/// backend's intermediates are float32. float64 gives every finite value.
 inline double output_element(double gate, double up, const std::optional<Activation>& activation,
                              double row_weight = 1) {
   const float in_float32 =

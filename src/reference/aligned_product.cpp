@@ -13,9 +13,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Vector = hn::CappedTag<double, panel_columns>;
 constexpr double quanta_of_largest = 1 << aligned_fraction_bits;
-constexpr double min_power = 0x1p-900;  // where all is zero
+constexpr double min_power = 0x1p-900;  // if all are zero
 
-/// 2 to the exponent of each; zero of zero, Inf of what is not finite.
+/// 2 to the exponent of each; zero for zero, Inf for values that are not finite.
 template <class V>
 HWY_INLINE V power_of(V values) {
   const Vector tag;
@@ -29,7 +29,7 @@ HWY_INLINE V cut_to_fraction(V values) {
   return hn::And(values, hn::BitCast(tag, hn::Set(hn::RebindToUnsigned<Vector>(), kept)));
 }
 
-/// Of one row; `a` is its element of the first k, those of the others are `stride` apart.
+/// For one row: `a` is its element of the first k; the next are `stride` apart.
 HWY_INLINE void add_row(const double* HWY_RESTRICT a, std::int64_t stride, const double* HWY_RESTRICT b, std::int64_t k,
                         double* HWY_RESTRICT sums) {
   const Vector tag;
@@ -84,7 +84,7 @@ void add_aligned_product(const double* a, const double* b, std::int64_t k, doubl
   const auto is_finite = [](const double* values, std::int64_t count) {
     return std::all_of(values, values + count, [](double value) { return std::isfinite(value); });
   };
-  // A sum with NaN or Inf is one, whatever it is cut off to.
+  // A sum with NaN or Inf stays so, however it is truncated.
   if (is_finite(a, k * panel_rows) && is_finite(b, k * panel_columns) && is_finite(sums, panel_rows * panel_columns)) {
     HWY_DYNAMIC_DISPATCH(add_aligned)(a, b, k, sums);
   } else {

@@ -62,7 +62,7 @@ std::vector<double> turned(const AppendProblem& problem, const AppendTensors& te
 /// A step of e4m3 at a magnitude.
 double step_of_e4m3(double value) { return std::ldexp(1.0, std::max(std::ilogb(std::max(value, 0x1p-6)), -6) - 3); }
 
-/// Whether `value`, read back, is what `wanted` rounds to; `pair` is the magnitude of what it was made of.
+/// Whether `value`, read back, is what `wanted` rounds to; `pair` is the magnitude of the pair it was computed from.
 bool is_right(Format format, double descale, double value, double wanted, double pair) {
   if (!std::isfinite(wanted)) {
     return std::isnan(wanted) ? std::isnan(value) : format == Format::fp8_e4m3 || value == wanted;
@@ -76,7 +76,7 @@ bool is_right(Format format, double descale, double value, double wanted, double
   return std::fabs(value - wanted) <= ulp(format, wanted) + slack || value == round_to(format, wanted);
 }
 
-/// Rows of `heads` heads of a token, which lie in `tensor` where `offset` says.
+/// Rows of `heads` heads of a token; `offset` gives their position in `tensor`.
 template <class Offset>
 std::string fault_in_rows(const char* what, const Tensor& tensor, const std::vector<double>& definition,
                           std::int64_t heads, std::int64_t columns, const Offset& offset, const Tensor* descale,

@@ -1,12 +1,12 @@
 #pragma once
-/// Where the rows of an append lie, and what its numbers say. Pure arithmetic, for every host implementation.
+/// Positions of the rows of an append, and its integers. Pure arithmetic, for every host implementation.
 #include <cstdint>
 
 #include "thresher/append.hpp"
 
 namespace thresher::reference {
 
-/// Number `index` of them.
+/// Element `index`.
 inline std::int64_t number(const TokenNumbers& numbers, std::int64_t index) {
   return numbers.bits == 32 ? static_cast<const std::int32_t*>(numbers.data)[index]
                             : static_cast<const std::int64_t*>(numbers.data)[index];
@@ -17,7 +17,7 @@ inline std::int64_t token_offset(const Tensor& tensor, std::int64_t token, std::
   return token * tensor.strides[0] + head * tensor.strides[1];
 }
 
-/// The same of the row of a pool that a slot names.
+/// The same for the row of a page pool that a slot names.
 inline std::int64_t slot_offset(const Tensor& pool, std::int64_t slot, std::int64_t head) {
   return slot / pool.shape[1] * pool.strides[0] + slot % pool.shape[1] * pool.strides[1] + head * pool.strides[2];
 }
@@ -48,7 +48,7 @@ inline Pair pair_of(const AppendProblem& problem, std::int64_t pair) {
   return {pair, pair + rotary_dim(problem) / 2};
 }
 
-/// What codes of the pages of a head are multiplied by.
+/// The factor of FP8 values in the pages of a head.
 inline float descale_of(const Tensor& descale, std::int64_t head) {
   return descale.data == nullptr ? 1.0F : static_cast<const float*>(descale.data)[head * descale.strides[0]];
 }

@@ -63,7 +63,7 @@ double definition_row(const AttentionProblem& problem, const HeadFactors& factor
     weights[static_cast<std::size_t>(j)] = logit(problem, factors, q, keys + j * problem.head_dim);
     maximum = std::max(maximum, weights[static_cast<std::size_t>(j)]);
   }
-  // exp(s − shift) for any finite shift is the definition; the maximum only keeps it from overflowing.
+  // exp(s − shift) is the definition for any finite shift; the maximum only avoids overflow.
   const double shift = std::isfinite(maximum) ? maximum : 0.0;
   double sum = std::exp(sink - shift);
   for (double& weight : weights) {
@@ -81,7 +81,7 @@ double definition_row(const AttentionProblem& problem, const HeadFactors& factor
   return shift + std::log(sum);
 }
 
-/// Of the visible keys.
+/// For the visible keys.
 std::vector<float> plain_dots(const AttentionProblem& problem, const float* q, const float* keys,
                               std::int64_t visible) {
   const std::int64_t width = problem.head_dim;
@@ -98,7 +98,7 @@ std::vector<float> plain_dots(const AttentionProblem& problem, const float* q, c
   return dots;
 }
 
-/// One row as float32 code computes it, the probabilities rounded before they meet the values.
+/// One row as float32 code computes it; the probabilities are rounded before the product with the values.
 double plain_row(const AttentionProblem& problem, const HeadFactors& factors, const float* q, const float* keys,
                  const float* values, std::int64_t visible, double* o) {
   const std::int64_t width = effective_value_dim(problem);
@@ -139,7 +139,7 @@ AttentionResult empty_result(const AttentionProblem& problem) {
           std::vector<double>(static_cast<std::size_t>(rows), -HUGE_VAL)};
 }
 
-/// Runs `row` for every query; one job is one head of one sequence, whose keys and values are made dense once.
+/// Runs `row` for every query. One job is one head of one sequence, whose keys and values are made dense once.
 template <typename Real, typename Row>
 AttentionResult threaded(const AttentionProblem& problem, const AttentionTensors& tensors, int threads, Row row) {
   AttentionResult result = empty_result(problem);

@@ -1,5 +1,5 @@
 #pragma once
-/// THE definition of attention, in float64: everything else is judged against it.
+/// THE definition of attention, in float64; all results are compared with it.
 #include <cstdint>
 #include <vector>
 
@@ -7,26 +7,25 @@
 
 namespace thresher::reference {
 
-/// Dense results, whatever the strides of the tensors: o is [B,H,Sq,D] or [T,H,D], lse [B,H,Sq] or [H,T]. Rows that no
+/// Dense results for any strides of the tensors: o is [B,H,Sq,D] or [T,H,D], lse [B,H,Sq] or [H,T]. Rows that no
 /// sequence covers (variable length) keep 0 and −Inf. D is the value dimension.
 struct AttentionResult {
   std::vector<double> o;
   std::vector<double> lse;
 };
 
-/// The definition, one query at a time, in the order of its sentences: logits, maximum, exponentials, sum, average of
-/// the values. Not rounded to the output format. Reads what `tensors` has but o and lse, which must be on the CPU.
+/// The definition, one query at a time, in its plain order: logits, maximum, exponentials, sum, average of the values.
+/// It does not round to the output format. It reads all of `tensors` except o and lse, which must be on the CPU.
 ///
 /// A product q·k of stored values that is NaN or infinite in float32 is so here, because every implementation
 /// accumulates in float32.
 AttentionResult attention(const AttentionProblem& problem, const AttentionTensors& tensors);
 
-/// The same definition on all cores (`threads` of 0) and in blocks, for long sequences. `attention` is what it must
-/// equal.
+/// The same definition on all cores (`threads` 0) and in blocks, for long sequences. It must equal `attention`.
 AttentionResult attention_threaded(const AttentionProblem& problem, const AttentionTensors& tensors, int threads = 0);
 
-/// What a plain computation in the inputs' precision gives: logits, softmax and products accumulated in float32, the
-/// normalised probabilities rounded to the format, one rounding of the output. Its error sets the tolerance.
+/// A plain computation in the inputs' precision: logits, softmax and products accumulated in float32, the normalised
+/// probabilities rounded to the format, one rounding of the output. Its error sets the tolerance.
 AttentionResult attention_plain_low_precision(const AttentionProblem& problem, const AttentionTensors& tensors,
                                               int threads = 0);
 
@@ -37,7 +36,7 @@ struct AttentionSample {
   std::int64_t query = 0;
 };
 
-/// One row of the definition: o[D], and its lse. For spot checks of problems too large to compute whole.
+/// One row of the definition, o[D] and its lse, to sample problems that are too large to compute whole.
 struct AttentionRow {
   std::vector<double> o;
   double lse = 0.0;

@@ -22,7 +22,7 @@ double largest_finite_error(const std::vector<double>& computed, const std::vect
   return largest;
 }
 
-/// Error over allowed error; infinite where a value that is not finite is not the definition's.
+/// Error over allowed error; infinite where a non-finite value differs from the definition.
 double excess(double computed, double definition, double allowed) {
   if (std::isnan(definition)) {
     return std::isnan(computed) ? 0.0 : HUGE_VAL;

@@ -17,7 +17,7 @@ namespace thresher::reference {
 namespace {
 
 constexpr std::int64_t tile_queries = 64;
-/// Keys, and columns of values, that are worked on together; sums still run in the order of the definition.
+/// Keys, or columns of values, that are processed together; sums are still in the order of the definition.
 constexpr std::int64_t lane_count = 16;
 
 template <typename Real>
@@ -59,7 +59,7 @@ Head<Real> head_of(const AttentionProblem& problem, const AttentionTensors& tens
   return head;
 }
 
-/// q·k of every key of the blocks that hold `seen`, in ascending d.
+/// q·k for every key of the blocks that hold `seen`, in ascending d.
 template <typename Real>
 std::vector<Real> products(const Head<Real>& head, const std::vector<Real>& q, const KeyRange& seen) {
   std::vector<Real> dots(static_cast<std::size_t>(head.count + lane_count));
@@ -76,7 +76,7 @@ std::vector<Real> products(const Head<Real>& head, const std::vector<Real>& q, c
   return dots;
 }
 
-/// The same as the matrix unit sums codes' products.
+/// The same with the tensor cores' sums of FP8 products.
 std::vector<float> code_products(const Head<float>& head, const std::vector<float>& q, const KeyRange& seen) {
   const std::vector<float> of_seen = aligned_dots(q, seen.end - seen.begin, [&](std::int64_t j, std::int64_t d) {
     const std::int64_t key = seen.begin + j;
@@ -114,7 +114,7 @@ float scaled(const AttentionProblem& problem, const HeadFactors& factors, float 
   return capped(problem, dot * factors.of_float_dots());
 }
 
-/// Turns dots into exponentials relative to the shift that is returned; `sum` is theirs and the sink's.
+/// Turns dot products into exponentials relative to the shift that it returns; `sum` includes the sink's.
 template <typename Real>
 Real exponentials(const AttentionProblem& problem, const HeadFactors& factors, std::vector<Real>& dots,
                   const KeyRange& seen, Real& sum) {
@@ -163,7 +163,7 @@ double row(const AttentionProblem& problem, const HeadFactors& factors, const He
   return static_cast<double>(shift + std::log(sum));
 }
 
-/// Where the samples of one head of one sequence begin and end.
+/// The ranges of samples per head of a sequence.
 std::vector<std::pair<std::size_t, std::size_t>> runs_of_heads(const std::vector<AttentionSample>& samples) {
   std::vector<std::pair<std::size_t, std::size_t>> runs;
   for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -209,7 +209,7 @@ AttentionRows rows_as(const AttentionProblem& problem, const AttentionTensors& t
   return rows;
 }
 
-/// Queries of one tile: all, or random ones and those that begin and end the sequence.
+/// Queries of one tile: all, or random ones and the first and last of the sequence.
 void add_tile(const Sequence& seq, std::int64_t tile, std::int64_t wanted, AttentionSample at, std::mt19937_64& random,
               std::vector<AttentionSample>& samples) {
   const std::int64_t first = tile * tile_queries;

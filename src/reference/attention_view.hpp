@@ -1,6 +1,6 @@
 #pragma once
-/// Where the rows of an attention's tensors lie, for fixed and variable length and for pages alike, and what is stored
-/// there. Pure arithmetic, for every host implementation.
+/// Positions of an attention's rows, for fixed and variable length and for paged keys alike, and their stored values.
+/// Pure arithmetic, for every host implementation.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,8 +17,8 @@ struct HeadView {
   std::int64_t row_stride = 0;
 };
 
-/// One sequence of the batch: its rows within the packed tensors (variable length), else 0 and the problem's lengths.
-/// Keys in pages have no first row.
+/// One sequence of the batch: its rows within the packed tensors (variable length), otherwise 0 and the problem's
+/// lengths. Paged keys have no first row.
 struct Sequence {
   std::int64_t first_query = 0;
   std::int64_t queries = 0;
@@ -54,7 +54,7 @@ inline HeadView head_view(const Tensor& tensor, std::int64_t batch, std::int64_t
   return {first_row * tensor.strides[0] + head * tensor.strides[1], tensor.strides[0]};
 }
 
-/// Where the keys, or the values, of one key/value head of one sequence lie.
+/// The positions of the keys, or the values, of one key/value head of one sequence.
 class KeyRows {
  public:
   /// `of` is tensors.k or tensors.v.
@@ -86,7 +86,7 @@ class KeyRows {
   const std::int32_t* pages_ = nullptr;  ///< of the sequence
 };
 
-/// The stored value at an element offset; one of FP8 is still to be multiplied by its descale.
+/// The stored value at an element offset; an FP8 value is not yet multiplied by its descale.
 inline float stored(const Tensor& tensor, std::int64_t offset) {
   switch (tensor.format) {
     case Format::fp8_e4m3: return formats::e4m3_values[static_cast<const std::uint8_t*>(tensor.data)[offset]];
@@ -111,11 +111,11 @@ struct HeadFactors {
   float value_descale = 1.0F;
   float sink = -std::numeric_limits<float>::infinity();
 
-  /// What dot products of stored values are multiplied by.
+  /// The factor of dot products of stored values.
   [[nodiscard]] double of_dots() const {
     return static_cast<double>(scale) * static_cast<double>(query_descale) * static_cast<double>(key_descale);
   }
-  /// The same in float32, or the nearest number that it has.
+  /// The same in float32, or its nearest number.
   [[nodiscard]] float of_float_dots() const {
     constexpr double largest = std::numeric_limits<float>::max();
     return static_cast<float>(std::clamp(of_dots(), -largest, largest));
@@ -147,7 +147,7 @@ inline std::int64_t lse_offset(const Tensor& lse, std::int64_t batch, std::int64
   return head * lse.strides[0] + first_query;
 }
 
-/// The keys that `query` of a sequence sees: always one contiguous range.
+/// The keys that are visible to `query` of a sequence: always one contiguous range.
 inline KeyRange visible_keys(const AttentionProblem& problem, const Sequence& sequence, std::int64_t query) {
   const std::int64_t diagonal = query + sequence.keys - sequence.queries;
   KeyRange range{0, sequence.keys};
@@ -163,7 +163,7 @@ inline KeyRange visible_keys(const AttentionProblem& problem, const Sequence& se
   return range;
 }
 
-/// Where a dense result keeps a query: o [B,H,Sq,D] or [T,H,D] in rows of D, lse [B,H,Sq] or [H,T].
+/// The position of a query in a dense result: o [B,H,Sq,D] or [T,H,D] in rows of D, lse [B,H,Sq] or [H,T].
 struct DensePosition {
   std::int64_t o;
   std::int64_t lse;

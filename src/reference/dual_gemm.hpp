@@ -1,5 +1,5 @@
 #pragma once
-/// THE definition of the dual GEMM, in float64: everything else is judged against it.
+/// THE definition of the dual GEMM, in float64; all results are compared with it.
 #include <vector>
 
 #include "thresher/dual_gemm.hpp"

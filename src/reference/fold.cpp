@@ -36,7 +36,7 @@ float scale_of(const Tensor& matrix, std::int64_t row, std::int64_t group) {
   return std::fabs(formats::e4m3_to_float(matrix.scales.codes()[at]));
 }
 
-/// The scales of a row, without signs, and the largest; NaN if one is.
+/// The scales of a row, without signs, and their maximum; NaN if one is NaN.
 struct Scales {
   std::vector<float> of_group;
   float largest = 0.0F;

@@ -34,7 +34,7 @@ Tensor view_of(Values& values, std::int64_t rows, std::int64_t k) {
   return Tensor::contiguous(values.data(), Format::fp32, {rows, k});
 }
 
-/// Tokens of 16 bits, as float32.
+/// 16-bit tokens, as float32.
 Values rounded(const Values& values, Format format) {
   Values out(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {

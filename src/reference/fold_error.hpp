@@ -1,5 +1,6 @@
 #pragma once
-/// What numerics `fast` costs beside what NVFP4 itself costs, on data like that of models: on the CPU, by definition.
+/// The error of numerics `fast` on top of NVFP4's own error, on data like that of models. Computed on the CPU, by
+/// definition.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -19,10 +20,10 @@ inline constexpr Data all_data[] = {Data::normal, Data::heavy_tailed, Data::outl
 
 /// Relative errors of the norm of silu(gate)·up. The same for tokens in 16 bits and tokens in NVFP4.
 struct FoldErrors {
-  double nvfp4 = 0;         ///< NVFP4 operands against the values they were made of
-  double fast = 0;          ///< folded operands against NVFP4 operands
-  double both = 0;          ///< folded operands against the values
-  double accumulation = 0;  ///< the FP8 unit's sums of 14 bits against exact sums, on folded operands
+  double nvfp4 = 0;         ///< NVFP4 operands against the original values
+  double fast = 0;          ///< operands of `fast` against NVFP4 operands
+  double both = 0;          ///< operands of `fast` against the original values
+  double accumulation = 0;  ///< tensor cores' 14-bit FP8 accumulation against exact sums, on operands of `fast`
 };
 
 /// Weights are NVFP4, tokens `tokens` (fp16, bf16 or nvfp4); gate and up have standard deviations near 1.

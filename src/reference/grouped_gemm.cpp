@@ -12,7 +12,7 @@
 namespace thresher::reference {
 namespace {
 
-/// Where gate or up row `n` lies in the tensor of one expert that holds both.
+/// The row of gate or up row `n` in the fused tensor of one expert.
 std::int64_t fused_row(GateUpOrder order, bool is_up, std::int64_t n, std::int64_t outputs) {
   switch (order) {
     case GateUpOrder::gate_first: return is_up ? outputs + n : n;
@@ -22,7 +22,7 @@ std::int64_t fused_row(GateUpOrder order, bool is_up, std::int64_t n, std::int64
   return n;
 }
 
-/// The numbers of one of an expert's two matrices.
+/// The values of one of an expert's two matrices.
 class Weight {
  public:
   Weight(const GroupedProblem& problem, const GroupedWeights& weights, std::int64_t expert, bool is_up)
@@ -87,7 +87,7 @@ void check_tensors(const GroupedProblem& problem, const GroupedTensors& tensors)
   }
 }
 
-/// Row `row` of A, counted as owned_rows counts.
+/// Row `row` of A, with the numbering of owned_rows.
 struct TokenRow {
   Tensor matrix;
   std::int64_t row;

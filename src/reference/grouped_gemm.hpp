@@ -1,5 +1,5 @@
 #pragma once
-/// THE definition of the grouped dual GEMM and of the grouped GEMM, in float64: everything else is judged against it.
+/// THE definition of the grouped dual GEMM and of the grouped GEMM, in float64; all results are compared with it.
 #include <vector>
 
 #include "reference/grouped_rows.hpp"
@@ -14,7 +14,7 @@ struct GroupedOutputs {
 };
 
 /// One element at a time, K in ascending order. Throws Error(invalid_argument) naming the operand unless all of them
-/// are the CPU's and as the problem states; the values of `tensors.c` are not looked at.
+/// are on the CPU and as the problem states. The values of `tensors.c` are not read.
 GroupedOutputs grouped_gemm(const GroupedProblem& problem, const GroupedWeights& weights,
                             const GroupedTensors& tensors);
 

@@ -36,7 +36,7 @@ std::vector<GroupRegion> regions(const GroupedCall& call, const Choose& choose) 
   return parts;
 }
 
-/// Some rows of an operand, folded where that is asked for.
+/// Some rows of an operand, quantized for numerics `fast` if requested.
 class Rows {
  public:
   Rows(const Tensor& matrix, std::vector<std::int64_t> rows) : matrix_(matrix), rows_(std::move(rows)) {}
@@ -77,7 +77,7 @@ Rows weights_of(const Tensor& view, const GroupRegion& part) {
   return {of.matrix, std::move(rows)};
 }
 
-/// The biases of the region's columns; zeros where there are none.
+/// The biases of the region's columns; zeros without biases.
 std::vector<double> biases_of(const Tensor& view, const GroupRegion& part) {
   std::vector<double> values(part.region.columns.size(), 0.0);
   for (std::size_t i = 0; i < values.size() && view.rank > 0; ++i) {
@@ -88,7 +88,7 @@ std::vector<double> biases_of(const Tensor& view, const GroupRegion& part) {
   return values;
 }
 
-/// A product with its bias, in the precision of the sums.
+/// A product with its bias, in the precision of the accumulators.
 double with_bias(double product, double bias, Accumulation accumulation) {
   return accumulation == Accumulation::float64
              ? product + bias

@@ -1,6 +1,6 @@
 #pragma once
-/// Grouped products of any size: the definition, faster, what a plain computation in low precision yields, and whether
-/// outputs are right. Each expert's rows are judged as the output of a product of their own.
+/// Grouped products of any size: a faster definition, a plain computation in low precision, and a check of outputs.
+/// Each expert's rows are checked as the output of a separate product.
 #include <cstdint>
 #include <vector>
 
@@ -13,7 +13,7 @@
 
 namespace thresher::reference {
 
-/// One valid call in the CPU's memory.
+/// One valid call in CPU memory.
 struct GroupedCall {
   GroupedProblem problem;
   WeightViews weights;
@@ -23,7 +23,7 @@ struct GroupedCall {
 [[nodiscard]] GroupedCall grouped_call(const GroupedProblem& problem, const GroupedWeights& weights,
                                        const GroupedTensors& tensors);
 
-/// Outputs of one expert: rows are counted from its first, and are none that is skipped.
+/// Outputs of one expert: rows are counted from its first; skipped rows are not included.
 struct GroupRegion {
   std::int64_t expert = 0;
   Region region;
@@ -31,20 +31,21 @@ struct GroupRegion {
 
 /// Every output that is written.
 [[nodiscard]] std::vector<GroupRegion> whole(const GroupedCall& call);
-/// At most `per_tile` rows and columns of every tile of every expert, and what shares a scale with one of them.
+/// At most `per_tile` rows and columns of every tile of every expert, and all elements that share a scale with one of
+/// them.
 [[nodiscard]] std::vector<GroupRegion> sample_every_tile(const GroupedCall& call, std::int64_t per_tile,
                                                          std::uint64_t seed);
 
-/// With float64 the definition, `value` unrounded; else what a plain computation yields, `value` rounded. Numerics
-/// `fast`: of the folded operands (reference/fold.hpp).
+/// With float64 the definition, `value` unrounded; otherwise the plain computation, `value` rounded. Numerics `fast`
+/// uses the quantized operands (reference/fold.hpp).
 [[nodiscard]] Outputs grouped_outputs(const GroupedCall& call, const GroupRegion& part, Accumulation accumulation,
                                       Numerics numerics = Numerics::exact, int threads = 0);
 
-/// The matrix that holds one expert's rows of C, and which of its rows these are, and what.
+/// The matrix that holds one expert's rows of C, the range of these rows, and their format.
 [[nodiscard]] Tensor group_output(const GroupedCall& call, std::int64_t expert);
 [[nodiscard]] OutputMatrix output_of(const GroupedCall& call, std::int64_t expert);
 
-/// Judges `call.tensors.c` over the parts; rows of the verdict are those of C, one slot behind the other.
+/// Checks `call.tensors.c` over the parts; rows of the verdict are those of C, one slot behind the other.
 Verdict judge_grouped(const GroupedCall& call, Rule rule, const std::vector<GroupRegion>& parts,
                       Accumulation accumulation = Accumulation::float32, Numerics numerics = Numerics::exact,
                       int threads = 0);

@@ -22,7 +22,7 @@ void add_slots(const GroupedProblem& problem, const GroupedTensors& tensors, Own
   }
 }
 
-/// Without offsets: of one expert.
+/// Without offsets: one expert.
 void add_every_row(const GroupedTensors& tensors, OwnedRows& owned) { owned.groups.push_back({0, tensors.c.shape[0]}); }
 
 void add_packed(const GroupedProblem& problem, const GroupedTensors& tensors, OwnedRows& owned) {
@@ -41,7 +41,7 @@ void add_packed(const GroupedProblem& problem, const GroupedTensors& tensors, Ow
   }
 }
 
-/// −1 where the id is of no token.
+/// −1 if the id is outside the tokens.
 std::int64_t gathered_token(const GroupedProblem& problem, const GroupedTensors& tensors, std::int64_t row) {
   const std::int64_t id = integer(tensors.row_ids, row);
   const std::int64_t token = id / problem.row_ids_divisor;

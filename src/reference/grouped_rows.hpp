@@ -1,5 +1,5 @@
 #pragma once
-/// Which rows of C belong to which expert, and which row of A each takes: what GroupedProblem says, in integers.
+/// The rows of C of each expert, and the row of A that each takes: GroupedProblem's rules, in integers.
 #include <cstdint>
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace thresher::reference {
 
-/// Rows of C one after another; with slots row i of slot e is row e · capacity + i.
+/// Consecutive rows of C; with slots row i of slot e is row e · capacity + i.
 struct GroupRows {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -15,13 +15,13 @@ struct GroupRows {
 };
 
 struct OwnedRows {
-  std::vector<GroupRows> groups;  ///< of each expert; none overlap
-  /// Of each row of C the row of A that it takes (with slots counted as those of C); −1 for one that is not written.
+  std::vector<GroupRows> groups;  ///< of each expert; they do not overlap
+  /// For each row of C its row of A (with slots numbered as those of C); −1 for a row that is not written.
   std::vector<std::int64_t> tokens;
   GroupedStatus status;
 };
 
-/// Of tensors in the CPU's memory, shaped as the problem says. Without offsets one expert owns every row.
+/// For tensors in CPU memory, shaped as the problem says. Without offsets one expert owns every row.
 [[nodiscard]] OwnedRows owned_rows(const GroupedProblem& problem, const GroupedTensors& tensors);
 
 }  // namespace thresher::reference

@@ -37,20 +37,20 @@ struct BoundedRows {
   }
 };
 
-/// A number beyond the range of its format is an infinity there.
+/// A number beyond the range of its format becomes an infinity.
 double in_range_of(Format format, double value) {
   const double rounded = round_to(format, value);
   return std::isinf(rounded) ? rounded : value;
 }
 
-/// Whose sums a tolerance is for, and on how many threads it is computed.
+/// The device whose accumulation the tolerance is for, and the number of threads of the computation.
 struct On {
   DeviceKind device = DeviceKind::cpu;
   int threads = 0;
 };
 
-/// The definition of some columns of one expert's rows from the operands as they lie in memory, and what a plain
-/// computation on `device` makes of them, as bounds.
+/// The definition of some columns of one expert's rows from the operands in memory, and bounds from a plain computation
+/// on `device`.
 struct Product {
   Outputs reference;
   std::vector<double> bound;
@@ -74,7 +74,7 @@ Tensor list(std::vector<std::int32_t>& values) {
   return Tensor::contiguous(values.data(), Format::int32, {std::ssize(values)});
 }
 
-/// As `sorted_choices` of the tokens that the region names alone: those of all others are skipped.
+/// `sorted_choices` for only the region's tokens: all other assignments are skipped.
 SortedChoices choices_of(const MoeCall& call, const Region& region) {
   const std::int64_t top_k = call.problem.top_k;
   Tensor ids = call.tensors.topk_ids;
@@ -85,11 +85,11 @@ SortedChoices choices_of(const MoeCall& call, const Region& region) {
   }
   ids.data = chosen.data();
   SortedChoices sorted = sorted_choices(call.problem, ids);
-  sorted.row_ids.resize(static_cast<std::size_t>(sorted.offsets.back()));  // what is behind them belongs to nobody
+  sorted.row_ids.resize(static_cast<std::size_t>(sorted.offsets.back()));  // later entries are unassigned
   return sorted;
 }
 
-/// Room for rows that grouped calls name; what is in it does not count unless it is said.
+/// Memory for the rows of grouped calls; its initial content does not count unless stated.
 struct Room {
   std::vector<std::byte> bytes;
   std::vector<std::byte> scales;
@@ -139,7 +139,7 @@ BoundedRows intermediates(const MoeCall& call, SortedChoices& choices, On on) {
   return rows;
 }
 
-/// A row of one expert's matrix in float64, its global scale in.
+/// A row of one expert's matrix in float64, including its global scale.
 std::vector<double> row_of_down(const Tensor& matrix, std::int64_t row) {
   std::vector<double> values(static_cast<std::size_t>(matrix.shape[1]));
   formats::decode_row(matrix, row, values);
@@ -196,8 +196,8 @@ void round_into(Room& room, const BoundedRows& rows) {
   }
 }
 
-/// What errors of the intermediate, each within its bound, make of an output. Roundings are many and independent: the
-/// root of the sum of their squares. QuantizedOutput, few values have another code than the definition's: their sum.
+/// The error of an output caused by errors of the intermediate within their bounds. Roundings are many and independent:
+/// the root of the sum of their squares. In a quantized output few values differ from the definition's: their sum.
 double carried(std::span<const double> weights, const double* bounds, bool is_requantised) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -364,7 +364,7 @@ MoeProblem layer_of_one_expert(const GatedMlpProblem& problem) {
           .intermediate = problem.intermediate,
           .intermediate_scale = problem.intermediate_scale,
           .down = problem.down,
-          .rows = Format::fp32,  // what is added up is the sum itself
+          .rows = Format::fp32,  // the combined row is the sum itself
           .out = problem.out,
           .activation = problem.activation};
 }

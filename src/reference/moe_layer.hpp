@@ -1,5 +1,6 @@
 #pragma once
-/// A layer of experts and a gated MLP from end to end in float64, and how far one in low precision may lie from it.
+/// A layer of MoE experts and a gated MLP from end to end in float64, with the allowed error of a computation in low
+/// precision.
 #include <cstdint>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace thresher::reference {
 
-/// One valid call in the CPU's memory.
+/// One valid call in CPU memory.
 struct MoeCall {
   MoeProblem problem;
   GroupedWeights gate_up;
@@ -18,41 +19,42 @@ struct MoeCall {
   MoeTensors tensors;
 };
 
-/// Choices by expert, those of one expert in the order in which they come.
+/// Top-k assignments permuted by expert, stably.
 struct SortedChoices {
   std::vector<std::int32_t> offsets;  ///< [experts + 1]
-  std::vector<std::int32_t> row_ids;  ///< [choices]: of each row its choice, −1 behind the last row
-  std::vector<std::int32_t> inverse;  ///< [choices]: of each choice its row, −1 for one that is skipped
+  std::vector<std::int32_t> row_ids;  ///< [assignments]: each row's assignment, −1 behind the last row
+  std::vector<std::int32_t> inverse;  ///< [assignments]: each assignment's row, −1 if it is skipped
 };
 [[nodiscard]] SortedChoices sorted_choices(const MoeProblem& problem, const Tensor& topk_ids);
 
-/// Some of out: tokens are the rows of a region, row-major.
+/// A part of out: the region's rows are tokens, row-major.
 struct MoeOutputs {
-  /// What MoeProblem defines on the operands as they are quantised, unrounded from x to out, but that an intermediate
-  /// or a row beyond the range of its format is an infinity. A requantised intermediate is what it is read as.
+  /// MoeProblem's definition on the quantized operands, unrounded from x to out. An intermediate or a row beyond the
+  /// range of its format becomes an infinity. A quantized intermediate has the value that it reads back as.
   std::vector<double> value;
-  /// How far an output may lie from it: what errors of the intermediate carry into a row (each as large as the
-  /// tolerance of the grouped product allows, and independent of the others, as roundings are: the root of the sum of
-  /// their squares; of a requantised one how far off codes and scales may be that are right for it, all added up), the
-  /// tolerance of the row's own product, both times the weights, twice the error of adding up in
-  /// float32, and 1 ulp of out.
+  /// The allowed distance of an output from `value`. It is a sum of these parts:
+  /// - the errors of the intermediate, carried into a row. Each is as large as the tolerance of the grouped product
+  ///   allows, and roundings are independent: the root of the sum of their squares. For a quantized intermediate, the
+  ///   allowed errors of its values and scales are added up instead;
+  /// - the tolerance of the row's own product; both parts are multiplied by the top-k weights;
+  /// - twice the error of combining in float32, and 1 ulp of out.
   std::vector<double> bound;
-  /// What the value would be if every weight were 1: what a layer makes that leaves the router's weights out.
+  /// The value if every weight were 1, as from a layer that ignores the router's weights.
   std::vector<double> unweighted;
 };
-/// Of those of out alone that the region names; an intermediate is computed whole. `device` is that whose sums the
-/// tolerance is for. On `threads` threads (0: one for each processor).
+/// For the region's outputs only; an intermediate is computed whole. The tolerance is for the accumulation of `device`.
+/// Runs on `threads` threads (0: one per processor).
 [[nodiscard]] MoeOutputs moe_layer(const MoeCall& call, const Region& region, DeviceKind device, int threads = 0);
 
-/// Judges those elements of `out`, as one tile.
+/// Checks those elements of `out`, as one tile.
 Verdict judge_moe_outputs(const Tensor& out, const Region& region, const MoeOutputs& wanted);
 
-/// A gated MLP as a layer of one expert, which every token chooses with weight 1.
+/// A gated MLP as a layer of one expert, to which every token is assigned with weight 1.
 [[nodiscard]] MoeProblem layer_of_one_expert(const GatedMlpProblem& problem);
 
-/// Judges `call.tensors.out`, every element.
+/// Checks `call.tensors.out`, every element.
 Verdict judge_moe_layer(const MoeCall& call, DeviceKind device);
-/// The same of a gated MLP, a layer of one expert which every token has chosen.
+/// The same for a gated MLP, as a layer of one expert.
 Verdict judge_gated_mlp(const GatedMlpProblem& problem, const GatedMlpWeights& weights, const Tensor& x,
                         const Tensor& out, DeviceKind device);
 

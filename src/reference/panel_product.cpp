@@ -9,7 +9,7 @@ HWY_BEFORE_NAMESPACE();
 namespace thresher::reference::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Two vectors of columns at a time: 12 sums, which with their operands fit 16 registers.
+/// Two vectors of columns at a time: 12 sums, which together with their operands fit 16 registers.
 template <typename Real>
 void add_product(const Real* HWY_RESTRICT a, const Real* HWY_RESTRICT b, std::int64_t k, Real* HWY_RESTRICT sums) {
   const hn::CappedTag<Real, panel_columns / 2> tag;

@@ -1,5 +1,5 @@
 #pragma once
-/// The inner loop of the fast reference: a small block of outputs, vectorised for the CPU at hand.
+/// The inner loop of the fast reference: a small block of outputs, vectorised for the CPU it runs on.
 #include <cstdint>
 
 namespace thresher::reference {
@@ -8,7 +8,7 @@ namespace thresher::reference {
 inline constexpr std::int64_t panel_rows = 6;
 inline constexpr std::int64_t panel_columns = 32;
 
-/// sums[row][column] += Σ a[k][row]·b[k][column], K in ascending order and every output summed on its own, so that the
+/// sums[row][column] += Σ a[k][row]·b[k][column], K in ascending order. Every output is summed separately, so that the
 /// result does not depend on the vector length. a is [k][panel_rows], b [k][panel_columns], sums
 /// [panel_rows][panel_columns].
 void add_panel_product(const double* a, const double* b, std::int64_t k, double* sums);

@@ -1,5 +1,5 @@
 #pragma once
-/// How the plain low-precision computation of an attention rounds.
+/// The roundings of the plain low-precision computation of an attention.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -20,14 +20,15 @@ inline float rounded(Format format, float value) {
                                 : formats::bf16_to_float(formats::float_to_bf16(value));
 }
 
-/// With FP8 queries all that is multiplied is codes: weights too, and dot products are those of the matrix unit of a
-/// Hopper GPU.
+/// With FP8 queries all operands are FP8 values, the softmax weights too, and dot products are accumulated as by
+/// Hopper's tensor cores.
 inline bool multiplies_codes(const AttentionProblem& problem) {
   return effective_q_format(problem) == Format::fp8_e4m3;
 }
 
-/// A weight, relative to its row's largest, over the row's sum, as it meets the values: rounded to the format, or with
-/// FP8 queries to fp8_e4m3 where a row's largest is 2^8, the greatest power of two there is.
+/// A weight, relative to its row's maximum, over the row's sum, as an operand of the product with the values. It is
+/// rounded to the format. With FP8 queries it is rounded to fp8_e4m3, where a row's maximum is 2^8, the greatest power
+/// of two there is.
 inline float plain_probability(const AttentionProblem& problem, float weight, float sum) {
   constexpr float largest = 256.0F;
   if (multiplies_codes(problem)) {
@@ -36,7 +37,7 @@ inline float plain_probability(const AttentionProblem& problem, float weight, fl
   return rounded(problem.format, weight / sum);
 }
 
-/// Dot products of a query with so many keys, as that unit sums them; `element` gives element d of key j.
+/// Dot products of a query with `keys` keys, accumulated as by those tensor cores; `element` gives element d of key j.
 template <class Element>
 std::vector<float> aligned_dots(std::span<const float> query, std::int64_t keys, const Element& element) {
   const std::vector<double> own(query.begin(), query.end());

@@ -1,5 +1,5 @@
 #pragma once
-/// What a plain kernel does, by which tolerances are gauged.
+/// The accumulation of a plain kernel, which sets the tolerances.
 #include "reference/products.hpp"
 #include "thresher/dual_gemm.hpp"
 
@@ -9,14 +9,15 @@ struct PlainSums {
   Accumulation accumulation = Accumulation::float32;
   bool is_folded = false;  ///< operands are those of numerics `fast` (reference/fold.hpp)
 
-  /// Integers whose sums float32 holds may not be held by these.
+  /// Sums of integers that are exact in float32 may be inexact here.
   [[nodiscard]] bool is_short() const noexcept {
     return accumulation == Accumulation::float14_truncated || accumulation == Accumulation::float14_promoted;
   }
 };
 
-/// Of operands in these formats, made on such a device by a kernel of such numerics. FP8 on a GPU is summed as Hopper
-/// sums it, whose sums are the shortest: `exact` adds those of 128 along K in float32, `fast` does not.
+/// The accumulation for operands in these formats, on such a device, by a kernel of such numerics. FP8 on a GPU
+/// accumulates as on Hopper, which has the fewest bits: `exact` has FP32 accumulation every 128 along K, `fast` does
+/// not.
 [[nodiscard]] PlainSums plain_sums(Format a, Format b, Numerics numerics, DeviceKind device) noexcept;
 
 }  // namespace thresher::reference

@@ -16,7 +16,7 @@
 namespace thresher::reference {
 namespace {
 
-/// Elements of K that one panel of each operand keeps in the first-level cache.
+/// Elements of K that one panel of each operand keeps in the L1 cache.
 constexpr std::int64_t k_block = 128;
 /// Rows of A decoded at a time, which bounds the memory.
 constexpr std::int64_t rows_at_once = 85 * panel_rows;
@@ -48,7 +48,7 @@ class Panels {
   std::vector<Real> values_;
 };
 
-/// Keeps the sign, the exponent and so many bits of fraction.
+/// Keeps the sign, the exponent and `fraction_bits` bits of fraction.
 template <int fraction_bits>
 void truncate(double* sums, std::int64_t count) {
   constexpr std::uint64_t kept = ~((std::uint64_t{1} << (52 - fraction_bits)) - 1);
@@ -71,7 +71,7 @@ void add_aligning(const double* a, const double* b, std::int64_t k, double* sums
   }
 }
 
-/// Sums of so few bits within one block of K, which are then added in float32.
+/// Accumulates in few bits within one block of K, and in float32 across blocks.
 void add_promoting(const double* a, const double* b, std::int64_t k, double* sums) {
   std::array<double, panel_rows * panel_columns> block{};
   add_aligning(a, b, k, block.data());
@@ -97,7 +97,7 @@ std::vector<Real> multiply(const Panels<Real>& a, std::int64_t a_panels, const P
   return sums;
 }
 
-/// `Scalar` is the precision in which the global scales multiply.
+/// `Scalar` is the precision of the multiplication by global scales.
 template <typename Scalar, typename Real>
 void products_with(const SomeRows& a, const SomeRows& b1_gate, const SomeRows* b2_up, int threads,
                    const OutputSink& sink, AddProduct<Real> add) {

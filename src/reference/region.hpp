@@ -1,5 +1,5 @@
 #pragma once
-/// Which outputs of a problem are computed or judged.
+/// The outputs of a problem that are computed or checked.
 #include <cstdint>
 #include <vector>
 
@@ -7,10 +7,10 @@
 
 namespace thresher::reference {
 
-/// Side of the square tiles of the output in which errors are looked at.
+/// Side of the square tiles of the output for which errors are summarised.
 inline constexpr std::int64_t tile_side = 64;
 
-/// Every chosen row crossed with every chosen column, both ascending without repetition. Results over a region are
+/// Every selected row crossed with every selected column, both ascending without repetition. Results over a region are
 /// row-major, [rows.size(), columns.size()].
 struct Region {
   std::vector<std::int64_t> rows;
@@ -25,8 +25,8 @@ struct Region {
 [[nodiscard]] Region whole(std::int64_t m, std::int64_t n);
 [[nodiscard]] Region whole(const DualGemmProblem& problem);
 
-/// At most `per_tile` rows and columns, random by `seed`, of every tile, the first and the last of C among them: no
-/// tile goes unseen, at (per_tile/tile_side)² of the cost.
+/// At most `per_tile` rows and columns of every tile, random by `seed`, always with the first and the last of C. So
+/// every tile is sampled, at (per_tile/tile_side)² of the cost.
 [[nodiscard]] Region sample_every_tile(std::int64_t m, std::int64_t n, std::int64_t per_tile, std::uint64_t seed);
 [[nodiscard]] Region sample_every_tile(const DualGemmProblem& problem, std::int64_t per_tile, std::uint64_t seed);
 

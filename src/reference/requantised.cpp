@@ -17,7 +17,7 @@ namespace {
 constexpr double less = 1.0 - 0x1p-22;
 constexpr double more = 1.0 + 0x1p-22;
 
-/// The number of the format that is nearest.
+/// The nearest number of the format.
 double rounded(Format format, double quotient) {
   const auto value = static_cast<float>(quotient);
   return static_cast<double>(format == Format::nvfp4 ? formats::e2m1_to_float(formats::float_to_e2m1(value))
@@ -133,7 +133,7 @@ NumberRange right_numbers(Format format, const ValueRange& value, double min_sca
   if (largest_scale == 0.0) {
     return {};
   }
-  // A code is furthest from 0 under the least scale, and what it is read as under the largest.
+  // A quantized value is furthest from 0 under the smallest scale, and its read value under the largest.
   const auto outwards = [&](double end) {
     return end == 0.0 ? 0.0 : rounded(format, end / min_scale * more) * largest_scale;
   };

@@ -1,6 +1,6 @@
 #pragma once
-/// What requantised outputs may be: which scales are right for values that are known to within a bound, and which
-/// numbers under a scale that is there. The definition is formats/requantise.hpp.
+/// The allowed values of quantized outputs: which scales are right for values known within a bound, and which numbers
+/// are right under a given scale. The definition is formats/requantise.hpp.
 #include <cstdint>
 #include <span>
 
@@ -9,7 +9,7 @@
 
 namespace thresher::reference {
 
-/// What one output may be before it meets its scale.
+/// The possible values of one output before the division by its scale.
 struct ValueRange {
   double low = 0.0;
   double high = 0.0;
@@ -29,7 +29,7 @@ struct NumberRange {
 struct ScaleRange {
   double low = 0.0;
   double high = 0.0;
-  bool may_be_one = false;  ///< of values that may all be 0
+  bool may_be_one = false;  ///< for values that may all be 0
   bool is_nan = false;
   bool is_unknown = false;
   bool is_power_of_two = false;
@@ -37,24 +37,24 @@ struct ScaleRange {
   [[nodiscard]] bool holds(double scale) const;
 };
 
-/// How many columns of an output [m, n] share a scale that is found; 1 where none is.
+/// The number of columns of an output [m, n] that share a dynamic scale; 1 without dynamic scales.
 [[nodiscard]] std::int64_t columns_per_scale(Format format, std::int64_t n);
 
-/// The region, and of scales that are found every column of those that one of its columns shares.
+/// The region, with all columns that share a dynamic scale with one of its columns.
 [[nodiscard]] Region with_whole_scales(Region region, Format format, std::int64_t n);
 
-/// The scales that the largest of some values may give, which share one of `c`; without the global scale. Whoever
-/// multiplies by a reciprocal instead of dividing is right, too.
+/// The scales that the maximum of some values may give, which share one of `c`; without the global scale.
+/// Multiplication by a reciprocal instead of division is right, too.
 [[nodiscard]] ScaleRange right_scales(const Tensor& c, std::span<const ValueRange> values);
 
-/// What a value may be when it is read again, under a scale as output_scale gives it.
+/// The possible numbers when a value is read again, under a scale as output_scale gives it.
 [[nodiscard]] NumberRange right_numbers(Format format, const ValueRange& value, double scale);
 /// The same under any scale between two.
 [[nodiscard]] NumberRange right_numbers(Format format, const ValueRange& value, double min_scale, double largest_scale);
 
-/// What multiplies the code at [row, column] of a requantised output, the global scale included.
+/// The factor of the value at [row, column] of a quantized output, including the global scale.
 [[nodiscard]] double output_scale(const Tensor& c, std::int64_t row, std::int64_t column);
-/// What an output of any format is read as.
+/// The number that an output of any format reads as.
 [[nodiscard]] double output_value(const Tensor& c, std::int64_t row, std::int64_t column);
 
 }  // namespace thresher::reference

@@ -23,7 +23,7 @@ bool same_non_finite(double left, double right) {
   return (std::isnan(left) && std::isnan(right)) || (std::isinf(left) && left == right);
 }
 
-/// Tiles of the output; the last one along each side takes the ragged rest in, so that none is a sliver.
+/// Tiles of the output; the last one along each side includes the remainder, so that none is too small.
 class TileGrid {
  public:
   explicit TileGrid(const OutputMatrix& of)
@@ -84,7 +84,7 @@ std::vector<PlainErrors> plain_errors_by_tile(const TileGrid& grid, const Region
   return errors;
 }
 
-/// How far the output moves when gate and up are off by twice the plain error.
+/// The change of the output when gate and up are off by twice the plain error.
 double spread(const std::optional<Activation>& activation, double gate, double up, const PlainErrors& plain) {
   const double value = unrounded(gate, up, activation, 1.0);
   double largest = 0.0;
@@ -150,7 +150,7 @@ TileEvidence worst_of(const TileGrid& grid, const std::vector<TileSums>& tiles) 
   return worst;
 }
 
-/// Where columns share a scale that is found, all of them are there.
+/// All columns that share a dynamic scale must be present.
 void check_scales_are_whole(const OutputMatrix& of, const Region& region) {
   const auto judged = std::ssize(region.columns);
   const auto needed = std::ssize(with_whole_scales(region, of.out, of.n).columns);
@@ -183,7 +183,7 @@ void check_sizes(const OutputMatrix& of, Rule rule, const Region& region, const 
   check_scales_are_whole(of, region);
 }
 
-/// One judgement on its way: what is asked about, and what has been found.
+/// One judgement in progress: its request and its findings.
 class Judging {
  public:
   Judging(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference, const Outputs& plain,
@@ -206,7 +206,7 @@ class Judging {
     });
   }
 
-  /// What shares a scale together.
+  /// Checks values that share a scale together.
   void look_at_requantised_values() {
     const std::int64_t shared = columns_per_scale(of_.out, of_.n);
     std::size_t index = 0;
