@@ -14,7 +14,8 @@ namespace thresher::planner {
 namespace {
 
 constexpr std::size_t min_samples = 4;
-/// Against the mean squared logarithm: leaving a parameter by 10 % costs as much as an error of 0.3 % in every sample.
+/// Relative to the mean squared logarithm: a change of a parameter by 10 % costs as much as an error of 0.3 % in every
+/// sample.
 constexpr double price_of_leaving = 1e-3;
 
 double log_ratio(double a, double b) { return std::log(a / b); }
@@ -61,7 +62,7 @@ std::string_view trimmed(std::string_view text) {
 double number_in(std::string_view digits, const CalibrationField& field) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  // Written so that NaN, which from_chars reads, is refused.
+  // The form of the comparison rejects NaN, which from_chars reads.
   if (error != std::errc{} || end != digits.data() + digits.size() || !(value >= field.low && value <= field.high)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("calibration parameter {} is \"{}\": use a number from {} to {}", field.name, digits,
@@ -70,7 +71,7 @@ double number_in(std::string_view digits, const CalibrationField& field) {
   return value;
 }
 
-/// Takes the lines of a file and, at its end, nothing but a complete one.
+/// Reads the lines of a file; at its end, only a complete file is accepted.
 class CalibrationReader {
  public:
   explicit CalibrationReader(std::string_view device) : device_(device) {}

@@ -1,5 +1,5 @@
 #pragma once
-/// Fitting the prediction to measurements, and saying how wrong it is.
+/// Fits the prediction to measurements, and reports its error.
 #include <span>
 #include <string>
 #include <vector>
@@ -18,10 +18,10 @@ struct CalibrationSample {
 
 [[nodiscard]] double predicted_us(const CalibrationSample& sample, const DeviceSpec& device,
                                   const Calibration& calibration);
-/// What it is, and at which clock: "…, sustained".
+/// Its name with the clock: "…, sustained".
 [[nodiscard]] std::string text(const CalibrationSample& sample);
 
-/// How far predictions are from measurements: |predicted / measured − 1|.
+/// The distance of predictions from measurements: |predicted / measured − 1|.
 struct PredictionError {
   double median = 0;
   double worst = 0;
@@ -31,14 +31,14 @@ struct PredictionError {
 [[nodiscard]] PredictionError prediction_error(std::span<const CalibrationSample> samples, const DeviceSpec& device,
                                                const Calibration& calibration);
 
-/// The parameters near `start` whose predictions are nearest to the samples (squared logarithms of the ratios, with a
-/// small price for leaving `start`, so that a parameter no sample tells anything about stays where it was).
+/// The parameters near `start` whose predictions are nearest to the samples. The distance is the squared logarithm of
+/// the ratio, plus a small price for a change from `start`. So a parameter that no sample depends on stays.
 /// Deterministic. Throws Error(invalid_argument) when there are fewer than 4 samples or one was not measured.
 [[nodiscard]] Calibration fit(std::span<const CalibrationSample> samples, const DeviceSpec& device,
                               const Calibration& start = {});
 
-/// TOML, one line a parameter. `read_calibration` takes the complete file of that device alone, and throws
-/// Error(invalid_argument) naming what is unknown, impossible, given twice or missing.
+/// TOML, one line per parameter. `read_calibration` accepts only the complete file of that device. It throws
+/// Error(invalid_argument) naming an unknown, impossible, duplicate or missing entry.
 [[nodiscard]] std::string write_calibration(const Calibration& calibration, std::string_view device);
 [[nodiscard]] Calibration read_calibration(std::string_view text, std::string_view device);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The parameters of the prediction that a data sheet does not tell. `thresher calibrate` fits them to measurements.
+/// The parameters of the prediction that no data sheet gives. `thresher calibrate` fits them to measurements.
 #include <array>
 #include <string_view>
 
@@ -7,29 +7,29 @@ namespace thresher::planner {
 
 /// Defaults: fitted to early kernels on an H200 (docs/planner.md).
 struct Calibration {
-  double matrix_efficiency = 1.0;     ///< of the matrix unit's rate at the measured clock, in a steady main loop
-  double library_efficiency = 0.835;  ///< the same of cuBLASLt
+  double matrix_efficiency = 1.0;     ///< of the tensor cores' rate at the measured clock, in a steady main loop
+  double library_efficiency = 0.835;  ///< the same for cuBLASLt
   double dram_efficiency = 0.885;     ///< of a long read's bandwidth
-  double issue_efficiency = 0.77;     ///< instructions issued a clock and scheduler under load
-  double overlap_loss = 0.138;        ///< of the second longest resource that is not hidden under the longest
-  double turns_loss = 0.43;           ///< of the shorter of converting and multiplying, where blocks do them in turns
-  double fast_loss = 0.64;            ///< the same of numerics `fast`, one block a multiprocessor
-  double exact_instructions = 84;     ///< a warp issues to convert a 64×64 block of NVFP4 weights to 16 bits
+  double issue_efficiency = 0.77;     ///< instructions issued per clock and scheduler under load
+  double overlap_loss = 0.138;        ///< of the second longest resource, not hidden under the longest
+  double turns_loss = 0.43;           ///< of the shorter of dequantization and products, where blocks alternate them
+  double fast_loss = 0.64;            ///< the same for numerics `fast`, one block per multiprocessor
+  double exact_instructions = 84;     ///< issued per warp to dequantize a 64×64 block of NVFP4 weights to 16 bits
   double fast_instructions = 67;      ///< the same to e4m3
-  double load_latency_clocks = 1300;  ///< from a copy's issue to its bytes and the barrier seen by its reader
+  double load_latency_clocks = 1300;  ///< from a copy's issue until its reader sees the bytes at the barrier
   double fill_us = 1.72;              ///< block start, barriers, first stage
-  double exchange_us = 0.35;          ///< of a cluster, beside the bytes
-  double dependent_launch_us = 1.18;  ///< what it saves where a kernel waits for memory first
-  double attention_fill_us = 1.3;     ///< attention: from the first launch to the first product, launch not counted
-  double softmax_loss = 0.52;         ///< of the shorter of attention's products and softmax that stays visible
-  double softmax_instructions = 8.5;  ///< a logit, beside its exponential
+  double exchange_us = 0.35;          ///< of a cluster, in addition to its bytes
+  double dependent_launch_us = 1.18;  ///< saved by PDL if a kernel waits for memory first
+  double attention_fill_us = 1.3;     ///< attention: from the first launch to the first product, without the launch
+  double softmax_loss = 0.52;         ///< of the shorter of attention's products and softmax, which stays visible
+  double softmax_instructions = 8.5;  ///< per logit, in addition to its exponential
   bool operator==(const Calibration&) const = default;
 };
 
 struct CalibrationField {
   std::string_view name;
   double Calibration::* member;
-  double low;  ///< what `calibrate` may not leave
+  double low;  ///< the bounds of `calibrate`
   double high;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Choosing among an operation's strategies: a pure function that explains itself.
+/// The choice among an operation's strategies: a pure function that explains its result.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -14,40 +14,40 @@
 
 namespace thresher::planner {
 
-/// What is asked for; everything else is the planner's choice.
+/// The user's request; the planner chooses everything else.
 struct Request {
-  std::string strategy{};  ///< empty: any that is not there by name alone
+  std::string strategy{};  ///< empty: any that is not by_name
   Knobs knobs{};           ///< kept in every choice
 };
 
-/// What one could launch; `planned` says how.
+/// A possible launch; `planned` gives its call.
 struct Choice {
   std::string strategy;
   Knobs knobs;  ///< all of them
   strategies::WorkModel work;
-  std::optional<Prediction> prediction;  ///< nothing for work that the predictor has no words for
+  std::optional<Prediction> prediction;  ///< empty for work that the predictor cannot model
   strategies::Role role = strategies::Role::competes;
 };
 
-/// A strategy that cannot run what was asked for, and why: one sentence or more.
+/// A strategy that cannot run the request, and the reason: one sentence or more.
 struct RefusedStrategy {
   std::string strategy;
   std::vector<std::string> infeasible_reasons;
 };
 
 struct Choices {
-  std::vector<Choice> ranked;  ///< what `plan` launches first
+  std::vector<Choice> ranked;  ///< `plan` launches the first
   std::vector<RefusedStrategy> refused;
 };
 
 /// Throws Error(invalid_argument) naming the strategies there are.
 [[noreturn]] void refuse_unknown_strategy(const std::string& name, const std::vector<std::string>& known);
 
-/// Throws Error(invalid_argument) with what one of the strategies says of the knobs.
+/// Throws Error(invalid_argument) with one strategy's reason to reject the knobs.
 [[noreturn]] void refuse_knobs(const Knobs& knobs, const std::string& sentence);
 
-/// Strategies that lead before those that compete before fallbacks; within each the fastest prediction first, choices
-/// without one behind, equals in the order they came.
+/// Strategies that lead come before those that compete, and fallbacks last. Within each role the fastest prediction
+/// comes first and choices without one last; equals keep their order.
 void sort_choices(std::vector<Choice>& choices);
 
 namespace detail {
@@ -76,7 +76,7 @@ void add_choices(Choices& out, strategies::Strategies<Problem> all, const strate
       return;
     }
     candidates.push_back(
-        strategy.plan(problem, request.knobs, device).knobs);  // not worth predicting here, yet it runs
+        strategy.plan(problem, request.knobs, device).knobs);  // not worth a prediction here, but it runs
   }
   for (const Knobs& knobs : candidates) {
     Choice& choice = out.ranked.emplace_back();
@@ -92,8 +92,8 @@ void add_choices(Choices& out, strategies::Strategies<Problem> all, const strate
 
 }  // namespace detail
 
-/// Every strategy's candidates for `problem` on `device`, ranked. Throws Error(invalid_argument) for a strategy that
-/// does not exist, and for knobs that the strategy that was asked for, or every one of them, does not take.
+/// Every strategy's candidates for `problem` on `device`, ranked. Throws Error(invalid_argument) for an unknown
+/// strategy. Throws too for knobs that the requested strategy, or without one every strategy, does not accept.
 template <class Problem>
 [[nodiscard]] Choices choose(strategies::Strategies<Problem> all, const std::type_identity_t<Problem>& problem,
                              const Request& request, const DeviceSpec& device, const Calibration& calibration = {},
@@ -129,7 +129,7 @@ template <class Problem>
   return out;
 }
 
-/// The call of one of the choices that `choose` made of the same arguments.
+/// The call of a choice that `choose` returned for the same arguments.
 template <class Problem>
 [[nodiscard]] strategies::PlannedCall planned(strategies::Strategies<Problem> all,
                                               const std::type_identity_t<Problem>& problem, const Choice& choice,

@@ -1,10 +1,10 @@
 #pragma once
-/// Resources of one multiprocessor that work side by side.
+/// Resources of one multiprocessor that work concurrently.
 #include "planner/predict.hpp"
 
 namespace thresher::planner {
 
-/// Clocks that one step keeps each resource busy.
+/// Clocks for which one step keeps each resource busy.
 struct Loads {
   double matrix = 0;
   double shared = 0;
@@ -17,7 +17,7 @@ struct Combined {
   Bound bound = Bound::matrix;
 };
 
-/// The longest, and `loss` of the second longest, which it does not hide.
+/// The longest, plus `loss` of the second longest, which it does not hide.
 [[nodiscard]] Combined combine(const Loads& loads, double loss) noexcept;
 
 }  // namespace thresher::planner

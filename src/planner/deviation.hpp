@@ -1,5 +1,5 @@
 #pragma once
-/// How far a number moves when the constants it was made from are taken to the ends of their intervals.
+/// The change of a number when its constants move to the ends of their intervals.
 #include <algorithm>
 #include <cmath>
 
@@ -13,8 +13,8 @@ struct Deviation {
   double up = 0;
 };
 
-/// Of `number(device)`, which is `middle`: each constant of device.tensor goes to both of its ends alone, and what the
-/// constants do is added as independent errors are, by the root of the sum of squares.
+/// The deviation of `number(device)`, which is `middle`. Each constant of device.tensor moves to both of its ends
+/// alone. The effects of the constants are added as independent errors, by the root of the sum of squares.
 template <class Number>
 [[nodiscard]] Deviation deviation_of(const DeviceSpec& device, double middle, const Number& number) {
   Deviation squares;

@@ -1,5 +1,5 @@
 #pragma once
-/// How long a block takes to turn its sums into outputs.
+/// The time of a block's epilogue, from accumulators to outputs.
 #include "core/device_spec.hpp"
 #include "planner/calibration.hpp"
 #include "strategies/work_model.hpp"

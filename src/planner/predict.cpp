@@ -28,15 +28,15 @@ using strategies::WorkModel;
 using strategies::WorkPart;
 
 constexpr double lanes = 128;  ///< of a multiprocessor's four schedulers
-/// Bytes that the matrix unit reads for each that a copy or a thread moves in the same time: tiles of 128 × 96, whose
-/// operands are 1.4 times what one rate for all would allow, were measured at the full matrix rate.
+/// Bytes that the tensor cores read for each byte that a copy or a thread moves in the same time. Tiles of 128 × 96
+/// were measured at the full tensor-core rate, although their operands are 1.4 times what a common rate would allow.
 constexpr double matrix_read_factor = 2;
-/// Instructions that hiding a logit takes where a row does not see every key of a step.
+/// Instructions to mask a logit if a row does not see every key of a step.
 constexpr double hiding_instructions = 4;
 
 double microseconds(double clocks, double clock_ghz) { return clocks / clock_ghz * 1e-3; }
 
-/// What everything is predicted for.
+/// The device, calibration and clocks of a prediction.
 struct Where {
   const DeviceSpec& device;
   const Calibration& calibration;
@@ -46,10 +46,10 @@ struct Where {
   }
 };
 
-/// How a kernel's blocks lie on the machine.
+/// The distribution of a kernel's blocks over the machine.
 struct Walk {
-  std::int64_t rounds = 1;  ///< blocks that the busiest multiprocessor takes
-  int resident = 1;         ///< of them, side by side
+  std::int64_t rounds = 1;  ///< blocks of the busiest multiprocessor
+  int resident = 1;         ///< resident at once
   double steps = 0;         ///< of the busiest multiprocessor
 };
 
@@ -59,14 +59,14 @@ Walk walk(const TiledKernel& kernel, const DeviceSpec& device) {
   Walk out;
   out.rounds = std::max<std::int64_t>(1, ceil_div(kernel.blocks, slots));
   out.resident = static_cast<int>(std::min<std::int64_t>(out.rounds, side_by_side));
-  // Equal blocks take whole rounds; of unequal ones the short fill what the long leave.
+  // Equal blocks take whole rounds; of unequal ones, short blocks fill the gaps of long ones.
   const double steps = kernel.all_steps > 0 ? std::max(kernel.steps, kernel.all_steps / static_cast<double>(slots))
                                             : kernel.steps * static_cast<double>(out.rounds);
   out.steps = std::max(1.0, steps);
   return out;
 }
 
-/// Whether the mask is met in most steps: a long row meets it in one or two of many.
+/// Whether most steps need the mask: a long row needs it in one or two of many.
 bool pays_for_hiding(const TiledKernel& kernel, const Walk& walked) {
   return kernel.hides_logits && walked.steps < 2 * kernel.stages;
 }
@@ -92,7 +92,7 @@ Loads loads_of(const TiledKernel& kernel, const Walk& walked, const Where& where
       .memory = step.l2_bytes / where.device.l2_bytes_per_clock_sm};
 }
 
-/// What stays visible of the shorter of converting and multiplying.
+/// The visible part of the shorter of dequantization and products.
 double turns_loss(const TiledKernel& kernel, const Calibration& calibration) {
   if (!kernel.converts_in_turns) {
     return 0;
@@ -108,7 +108,7 @@ Combined clocks_per_step(const TiledKernel& kernel, const Walk& walked, const Wh
   if (kernel.step.matrix_share > 0) {
     return combine(loads, 0);
   }
-  // Blocks side by side hide each other's losses.
+  // Resident blocks hide each other's losses.
   const Combined together = combine(loads, where.calibration.overlap_loss / walked.resident);
   const Combined in_turns =
       combine({.matrix = loads.matrix, .issue = loads.issue}, turns_loss(kernel, where.calibration));
@@ -132,7 +132,7 @@ MainLoop main_loop(const TiledKernel& kernel, const Walk& walked, const Where& w
   return {compute_us, latency > step.clocks ? Bound::memory : step.bound};
 }
 
-/// The epilogue is hidden where another tile's products run beside it.
+/// The epilogue is hidden if another tile's products run at the same time.
 double epilogues(const TiledKernel& kernel, const Walk& walked) {
   const bool overlaps = kernel.epilogue.is_hidden || walked.resident > 1;
   return overlaps ? 1 : static_cast<double>(walked.rounds) * kernel.tiles_per_block;
@@ -146,7 +146,7 @@ double exchange_us(const TiledKernel& kernel, const Walk& walked, const Where& w
   return kernel.hides_exchanges ? one : one * static_cast<double>(walked.rounds);
 }
 
-/// Launch and fill. Kernels with a softmax were fitted apart: they are so short that half of a launch can hide.
+/// Launch and fill. Kernels with a softmax were fitted separately: they are so short that half of a launch can hide.
 void add_start(const TiledKernel& kernel, const Walk& walked, Bound bound, const Where& where, TimeParts& parts) {
   if (kernel.shares_launch) {
     return;
@@ -186,7 +186,7 @@ Prediction predict_kernel(const TiledKernel& kernel, const Where& where, Clocks 
   const Walk walked = walk(kernel, where.device);
   double clock_ghz = where.device.clock_ghz(clocks);
   MainLoop main = main_loop(kernel, walked, where, clock_ghz);
-  if (main.bound != Bound::matrix) {  // a card gets hot from products alone
+  if (main.bound != Bound::matrix) {  // only tensor-core work lowers the clock
     clock_ghz = where.device.burst_clock_ghz;
     main = main_loop(kernel, walked, where, clock_ghz);
   }
@@ -212,7 +212,7 @@ struct LibraryTile {
   int columns;
 };
 
-/// Tiles that a library is expected to have; it may also split K in two.
+/// The tiles that a library is assumed to have; it may also split K in two.
 constexpr std::array library_tiles{LibraryTile{128, 256}, LibraryTile{128, 128}, LibraryTile{128, 64},
                                    LibraryTile{64, 64}};
 constexpr double library_split_us = 2.0;
@@ -268,7 +268,7 @@ void add_pass(const MemoryPass& pass, const Where& where, Prediction& out) {
   out.why += fmt::format("; {} {:.1f} µs", pass.title, us);
 }
 
-/// What a part takes by itself; nothing of passes over memory, which have no products.
+/// The time of a part by itself; empty for memory passes, which have no products.
 std::optional<Prediction> predict_part(const WorkPart& part, const Where& where, Clocks clocks) {
   if (const auto* const kernel = std::get_if<TiledKernel>(&part)) {
     return predict_kernel(*kernel, where, clocks);
@@ -282,7 +282,7 @@ std::optional<Prediction> predict_part(const WorkPart& part, const Where& where,
   return std::nullopt;
 }
 
-/// Kernels that run one after another: times add up, shares are weighed by them, and the longest says what bounds all.
+/// Kernels that run one after another: times add up, and shares are weighted by them. The longest decides the bound.
 Prediction together(const std::vector<Prediction>& kernels) {
   if (kernels.empty()) {
     return {};

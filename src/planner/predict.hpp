@@ -1,5 +1,5 @@
 #pragma once
-/// How long a planned call takes and what bounds it, predicted from the device table.
+/// The time of a planned call and its bound, predicted from the device table.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace thresher::planner {
 
-/// What the time mostly is.
+/// The resource that takes most of the time.
 enum class Bound : std::uint8_t {
-  matrix,  ///< the matrix unit
+  matrix,  ///< the tensor cores
   memory,  ///< DRAM, L2 or the latency of loads
-  l2,      ///< the way from L2 into shared memory, where it is told from DRAM
-  dram,    ///< DRAM, where it is told from L2
+  l2,      ///< from L2 into shared memory, if distinguished from DRAM
+  dram,    ///< DRAM, if distinguished from L2
   shared,  ///< shared memory's bandwidth
   issue,   ///< instructions: conversions, exponentials
-  waves,   ///< multiprocessors that stand idle beside or after the others
-  launch,  ///< launch, first loads, epilogue: what does not grow with the problem
+  waves,   ///< idle multiprocessors beside or after the others
+  launch,  ///< launch, first loads, epilogue: independent of the problem's size
 };
 
 [[nodiscard]] std::string_view name(Bound bound) noexcept;
@@ -31,7 +31,7 @@ struct TimeParts {
   double fill_us = 0;      ///< from the start of a block to its first product
   double main_us = 0;      ///< the main loop, or the library's products
   double exchange_us = 0;  ///< partial results of split K or split keys
-  double epilogue_us = 0;  ///< the part of it that nothing hides
+  double epilogue_us = 0;  ///< its visible part
   double passes_us = 0;    ///< separate passes over memory: preparation of tokens, conversion, activation
 
   [[nodiscard]] double total_us() const noexcept {
@@ -48,8 +48,8 @@ struct TimeParts {
   }
 };
 
-/// Between which times a prediction lies when each constant is taken to the ends of its own interval and the deviations
-/// are added as independent ones: the root of the sum of their squares.
+/// The range of a prediction when each constant moves to the ends of its own interval. The deviations are added as
+/// independent ones: the root of the sum of their squares.
 struct Interval {
   double low_us = 0;
   double high_us = 0;
@@ -60,18 +60,18 @@ struct Prediction {
   TimeParts parts;
   Bound bound = Bound::matrix;
   std::int64_t blocks = 0;
-  std::int64_t rounds = 0;             ///< tiles that the busiest multiprocessor computes one after another
+  std::int64_t rounds = 0;             ///< tiles of the busiest multiprocessor, one after another
   double busy_share = 1;               ///< of multiprocessor time, over all rounds
-  double useful_share = 1;             ///< of the matrix work; the rest is padding of tiles
-  bool calibrated = false;             ///< on this kind of device
-  std::optional<Interval> interval{};  ///< where the device table has intervals: of cards that were never measured
+  double useful_share = 1;             ///< of the tensor-core work; the rest is padding of tiles
+  bool calibrated = false;             ///< for this kind of device
+  std::optional<Interval> interval{};  ///< if the device table has intervals: for devices that were never measured
   std::string why;                     ///< one sentence
 
   [[nodiscard]] double us() const noexcept { return parts.total_us(); }
 };
 
-/// What a planned call takes on `device`: the one predictor, which reads what the strategy says of its work and nothing
-/// else. `work` has a kernel or products. One call in a graph of many, inputs cold.
+/// The time of a planned call on `device`. This is the only predictor, and it reads only the strategy's work model.
+/// `work` has a kernel or products. Predicts one call in a graph of many, with cold inputs.
 [[nodiscard]] Prediction predict(const strategies::WorkModel& work, const DeviceSpec& device,
                                  const Calibration& calibration = {}, Clocks clocks = Clocks::burst);
 

@@ -13,7 +13,7 @@ namespace {
 using strategies::TensorKernel;
 using strategies::TensorTiles;
 
-/// Of one multiprocessor, or of the card where that is longer.
+/// For one multiprocessor, or for the whole GPU where that is longer.
 struct Body {
   double products_us = 0;
   double l2_us = 0;
@@ -29,7 +29,7 @@ struct Body {
   }
 };
 
-/// How the tiles of a kernel lie on a card, and what each of its resources takes for them.
+/// The distribution of a kernel's tiles over a GPU, and the time that each resource needs for them.
 class Course {
  public:
   Course(const TensorKernel& kernel, const DeviceSpec& device, Clocks clocks)
@@ -39,7 +39,7 @@ class Course {
     }
     groups_ = std::max<std::int64_t>(1, device.resident_blocks(kernel.cluster, 1) / kernel.cluster);
     rounds_ = std::max<std::int64_t>(1, ceil_div(tiles_, groups_));
-    if (clocks == Clocks::sustained && body().bound() == Bound::matrix) {  // a card gets hot from products alone
+    if (clocks == Clocks::sustained && body().bound() == Bound::matrix) {  // only tensor-core work lowers the clock
       clock_ghz_ *= device.sustained_clock_ghz / device.burst_clock_ghz;
     }
   }
@@ -59,7 +59,7 @@ class Course {
     return out;
   }
 
-  /// A persistent block finishes all tiles but the last under the products of the next.
+  /// A persistent block runs every epilogue except the last under the products of the next tile.
   [[nodiscard]] double epilogue_us(const Calibration& calibration) const {
     double longest = 0;
     for (const TensorTiles& tile : kernel_.tiles) {
@@ -76,7 +76,7 @@ class Course {
                : (calibration.exchange_us + us(kernel_.exchange_clocks)) * static_cast<double>(starts());
   }
 
-  /// How often a multiprocessor starts a block.
+  /// Block starts per multiprocessor.
   [[nodiscard]] std::int64_t starts() const noexcept { return kernel_.persistent ? 1 : rounds_; }
   [[nodiscard]] std::int64_t rounds() const noexcept { return rounds_; }
   [[nodiscard]] std::int64_t tile_blocks() const noexcept { return tiles_ * kernel_.cluster; }
@@ -85,7 +85,7 @@ class Course {
   [[nodiscard]] double us(double clocks) const noexcept { return clocks / clock_ghz_ * 1e-3; }
   [[nodiscard]] std::int64_t running_blocks() const noexcept { return std::min(tiles_, groups_) * kernel_.cluster; }
 
-  /// The matrix unit's rate, or reading the operands from shared memory where that is longer.
+  /// The tensor cores' time, or that of reading the operands from shared memory if it is longer.
   [[nodiscard]] double product_clocks(const TensorTiles& tile) const noexcept {
     const TensorUnitSpec& unit = device_.tensor;
     const double reading =
@@ -93,7 +93,7 @@ class Course {
     return std::max(tile.product_operations / operations_per_clock(), reading);
   }
 
-  /// A product takes 32 bytes of K in the same time, whatever they hold.
+  /// A product takes 32 bytes of K in the same time, in any format.
   [[nodiscard]] double operations_per_clock() const noexcept {
     const double share = kernel_.matrix_type == MatrixType::nvfp4 ? 1
                          : kernel_.matrix_type == MatrixType::fp8 ? 0.5
@@ -101,7 +101,7 @@ class Course {
     return share * device_.tensor.nvfp4_operations_per_clock.value;
   }
 
-  /// Equal tiles take whole rounds; of unequal ones the short fill what the long leave.
+  /// Equal tiles take whole rounds; of unequal ones, short tiles fill the gaps of long ones.
   template <class TileUs>
   [[nodiscard]] double of_busiest(const TileUs& tile_us) const {
     if (kernel_.tiles.size() == 1) {
@@ -120,7 +120,7 @@ class Course {
   const DeviceSpec& device_;
   double clock_ghz_;
   std::int64_t tiles_ = 0;
-  std::int64_t groups_ = 1;  ///< of blocks that work at one tile each, side by side
+  std::int64_t groups_ = 1;  ///< groups of blocks that share one tile each, running concurrently
   std::int64_t rounds_ = 1;
 };
 

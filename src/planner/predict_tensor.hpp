@@ -1,6 +1,6 @@
 #pragma once
-/// How long a kernel whose sums lie in tensor memory takes: the longest of its products, its loads from L2 into shared
-/// memory and its reads of DRAM, and around it launch, prologue and the end of the last tile.
+/// The time of a kernel whose accumulators are in tensor memory. It is the longest of its products, its loads from L2
+/// into shared memory and its reads of DRAM. Launch, prologue and the epilogue of the last tile are added.
 #include "planner/predict.hpp"
 
 namespace thresher::planner {

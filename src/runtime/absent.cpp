@@ -1,5 +1,5 @@
-// What stands in for the GPU when Thresher is built without CUDA's headers or with THRESHER_GPU off: every call says
-// so.
+// Replaces the GPU when Thresher is built without CUDA's headers or with THRESHER_GPU off: every call fails with that
+// reason.
 #include <string>
 
 #include "runtime/cublaslt.hpp"

@@ -20,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view unfinished_extension = ".part";
-/// One file for all entries, each of which has a byte of it: nothing is left that grows.
+/// One file for the locks of all entries, one byte per entry, so that no file accumulates.
 constexpr const char* lock_file = "locks";
 
-/// What a writer leaves that is killed: nobody writes to one file for so long.
+/// Files of killed writers: no writer needs that long for one file.
 void remove_old_unfinished(const fs::path& folder) {
   const auto oldest = fs::file_time_type::clock::now() - std::chrono::hours(1);
   std::error_code failure;
@@ -58,7 +58,7 @@ std::string unwritable(const fs::path& folder, const std::error_code& reason) {
   return "the cache " + folder.string() + " cannot be written: " + reason.message();
 }
 
-/// The byte that stands for an entry.
+/// The byte for an entry.
 off_t place_of(std::string_view entry) {
   constexpr std::size_t digits = 15;  // 60 bits
   return static_cast<off_t>(std::stoull(Fingerprint().add(entry).hex().substr(0, digits), nullptr, 16));
@@ -84,7 +84,7 @@ std::string keep_file(const fs::path& folder, const std::string& name, std::stri
     return unwritable(folder, failure);
   }
   remove_old_unfinished(folder);
-  // A name that no other process or thread uses; the rename makes the file appear whole or not at all.
+  // A name that no other process or thread uses; the rename is atomic.
   const fs::path unfinished = folder / (name + "." + std::to_string(getpid()) + "." + std::to_string(counter++) +
                                         std::string(unfinished_extension));
   failure.assign(write_new(unfinished, bytes), std::generic_category());
@@ -106,7 +106,7 @@ void warn_not_kept(const std::string& problem) noexcept {
   }
   try {
     print_note(stderr, "warning: what is compiled is not kept: " + printable(problem) + "\n");
-  } catch (const std::exception&) {  // no memory for a sentence
+  } catch (const std::exception&) {  // no memory for a message
   }
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// In the order in which they are taken on: what comes later needs what comes before, and a filter denies the rest.
+/// In the order of application: later steps need earlier ones, and a filter denies the rest.
 enum Step : std::size_t { session, limits, privileges, files, system_calls };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -31,7 +31,7 @@ constexpr bool is_instrumented = true;
 constexpr bool is_instrumented = false;
 #endif
 
-/// What every program reads, and nothing of anybody's own.
+/// Read by every program; these folders hold no user data.
 constexpr std::array system_folders{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
 constexpr std::array system_files{"/etc/ld.so.cache",  "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
                                   "/proc/cpuinfo",     "/proc/meminfo",   "/proc/stat",        "/proc/version",
@@ -41,7 +41,7 @@ constexpr std::array harmless_devices{"/dev/null", "/dev/full"};
 constexpr std::array of_gpu_driver{"/proc/driver", "/proc/devices", "/proc/modules",
                                    "/sys/bus",     "/sys/devices",  "/sys/module"};
 
-/// Files that are loaded into this process already, wherever they lie: their code reads them again.
+/// Files already loaded into this process, in any folder: their code reads them again.
 std::vector<fs::path> loaded_libraries() {
   std::vector<fs::path> paths;
   ::dl_iterate_phdr(
@@ -55,7 +55,7 @@ std::vector<fs::path> loaded_libraries() {
   return paths;
 }
 
-/// Processes and threads that this user has.
+/// The number of processes and threads of this user.
 std::uint64_t processes_of_user() {
   std::uint64_t count = 0;
   std::error_code ignored;
@@ -78,7 +78,7 @@ std::uint64_t processes_of_user() {
   return count;
 }
 
-/// A stack grows outside the limit of data, up to a limit that the process could raise itself.
+/// A stack grows outside the data limit, up to a limit that the process could raise itself.
 constexpr rlim_t max_stack_bytes = rlim_t{64} << 20;
 
 struct Limit {
@@ -111,9 +111,9 @@ int apply_limits(const std::vector<Limit>& all) noexcept {
       failed = errno;
       continue;
     }
-    // At the soft limit of time a signal says what it was; who ignores that is killed a second later.
+    // At the soft limit of time a signal gives the reason; a process that ignores it is killed a second later.
     const rlim_t grace = limit.what == RLIMIT_CPU ? 1 : 0;
-    // Stacks of threads are as large as the soft limit of the first one's, which is left where it was.
+    // Threads' stacks are as large as the first thread's soft limit, which stays as it was.
     const rlim_t soft = limit.what == RLIMIT_STACK ? now.rlim_cur : now.rlim_max;
     const rlimit then{std::min(limit.most, soft), std::min(limit.most + grace, now.rlim_max)};
     if (::setrlimit(limit.what, &then) != 0) {
@@ -123,8 +123,8 @@ int apply_limits(const std::vector<Limit>& all) noexcept {
   return failed;
 }
 
-/// Where memory runs out the kernel ends this process before any of the user's others. Its own place is nobody's limit,
-/// so that what this machine lacks of it is left out.
+/// When memory runs out the kernel kills this process before any of the user's others. It is not a limit on the
+/// process, so a failure here is ignored.
 void be_the_first_to_end() noexcept {
   const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file >= 0) {
@@ -135,8 +135,7 @@ void be_the_first_to_end() noexcept {
 
 int apply_session() noexcept { return ::setsid() >= 0 || ::getsid(0) == ::getpid() ? 0 : errno; }
 
-/// No privileges from now on, and none of root's but that of reading and writing what others own, which Landlock
-/// bounds.
+/// Drops all privileges, and all of root's except to read and write files of other owners, which Landlock limits.
 int apply_privileges(bool files_are_bound) noexcept {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return errno;
@@ -242,7 +241,7 @@ PreparedConfinement::PreparedConfinement(const Confinement& wanted) : state_(std
   allow(wanted.devices, Landlock::Reach::control);
   if (!wanted.devices.empty()) {
     allow(of_gpu_driver, Landlock::Reach::read);
-    landlock.allow_naming_threads();  // without which CUDA's driver does not open a GPU
+    landlock.allow_naming_threads();  // otherwise CUDA's driver does not open a GPU
   }
   if (wanted.is_template) {
     landlock.allow_all_processes();
@@ -306,7 +305,7 @@ Confined confine_self(const Confinement& wanted) {
   const auto threads = std::distance(fs::directory_iterator("/proc/self/task", ignored), fs::directory_iterator());
   Confined confined = prepared.report(prepared.apply());
   if (threads > 1) {
-    // A filter reaches every thread, Landlock and the privileges only the one that asks.
+    // A filter applies to every thread, Landlock and the privileges only to the calling one.
     for (Protection& protection : confined.protections) {
       if (protection.what == "files" || protection.what == "privileges") {
         protection.in_force = false;

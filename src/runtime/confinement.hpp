@@ -1,6 +1,7 @@
 #pragma once
-/// What a process that will run code from outside may still do: its system calls, the files that it reaches, and how
-/// much it may use. Linux gives all of it to an ordinary user; what this machine's kernel lacks is left out and said.
+/// The restrictions of a process that will run user code: its system calls, the files that it can access, and its
+/// resource limits. Linux offers all of them to an ordinary user. Restrictions that this machine's kernel lacks are
+/// left out and reported.
 #include <linux/filter.h>
 #include <sys/types.h>
 
@@ -13,33 +14,33 @@
 
 namespace thresher::runtime {
 
-/// How much a process may use; 0 leaves a limit as it is.
+/// Resource limits of a process; 0 leaves a limit as it is.
 struct ResourceLimits {
-  std::uint64_t address_space_bytes = 0;  ///< all that is mapped, shared memory included; not for a GPU's process
-  /// Private memory that can be written, stacks of threads included. Where no device is used, nobody makes any that is
-  /// shared, which this does not count.
+  std::uint64_t address_space_bytes = 0;  ///< all mappings, shared memory included; not for a process that uses a GPU
+  /// Private writable memory, including threads' stacks. It does not count shared memory, which a process without a
+  /// device cannot create.
   std::uint64_t data_bytes = 0;
-  /// Processes and threads beyond those that the user has when it begins; of copies, when their template did.
+  /// Processes and threads beyond those of the user at its start; for copies, at their template's start.
   std::uint64_t more_processes = 0;
-  std::uint64_t file_bytes = 0;  ///< the largest file that it may write
-  std::uint64_t cpu_s = 0;       ///< processor time of each process
+  std::uint64_t file_bytes = 0;  ///< the maximum size of a file that it writes
+  std::uint64_t cpu_s = 0;       ///< processor time per process
   std::uint64_t open_files = 0;
 };
 
-/// Every path is absolute, and one that does not exist is passed over.
+/// Every path is absolute; missing paths are ignored.
 struct Confinement {
-  std::vector<std::filesystem::path> writable{};    ///< folders: all below may be read, written, made, removed
-  std::vector<std::filesystem::path> readable{};    ///< folders or files, beside the system's own
-  std::vector<std::filesystem::path> executable{};  ///< programs beside the system's; only with may_exec
-  /// Device files, read, written and controlled. With any, files in memory are made and threads named too, which CUDA's
-  /// driver does to open a GPU.
+  std::vector<std::filesystem::path> writable{};  ///< folders: everything below may be read, written, created, removed
+  std::vector<std::filesystem::path> readable{};  ///< folders or files, in addition to the system's
+  std::vector<std::filesystem::path> executable{};  ///< programs in addition to the system's; only with may_exec
+  /// Device files, for read, write and control. If there are any, files in memory and names of threads are also
+  /// allowed, which CUDA's driver needs to open a GPU.
   std::vector<std::filesystem::path> devices{};
   ResourceLimits limits{};
-  bool may_fork = false;  ///< processes of its own; threads it may always start
-  /// Start programs; never one that it wrote itself into a file of a folder, nor, without devices, into memory.
+  bool may_fork = false;  ///< child processes; threads are always allowed
+  /// Start programs; never one that it wrote into a file of a folder, nor, without devices, into memory.
   bool may_exec = false;
-  /// Runs nothing from outside: it forks copies of itself, each of which takes on more (ProcessTemplate). What is about
-  /// a process's own number holds for none of them until then.
+  /// Runs no user code: it forks copies of itself, each of which takes on more restrictions (ProcessTemplate). Until
+  /// then, rules about a process's own number apply to none of them.
   bool is_template = false;
 };
 
@@ -50,17 +51,17 @@ struct Confinement {
 struct Protection {
   std::string what;  ///< "system calls", "files", "limits", …
   bool in_force = false;
-  std::string sentence;  ///< what it denies, or why there is none here
+  std::string sentence;  ///< what it denies, or why it is not in force
 };
 
 struct Confined {
   std::vector<Protection> protections;
   [[nodiscard]] bool whole() const;
-  /// Why each one that is not in force is not, in one line; empty when all are.
+  /// The reason for each one that is not in force, in one line; empty when all are.
   [[nodiscard]] std::string missing() const;
 };
 
-/// A confinement with everything done that needs memory, so that a forked child can take it on.
+/// A confinement whose memory is already allocated, so that a forked child can apply it.
 class PreparedConfinement {
  public:
   explicit PreparedConfinement(const Confinement& wanted);
@@ -72,17 +73,17 @@ class PreparedConfinement {
   /// errno of each step, 0 for one that is in force.
   using Outcome = std::array<int, steps>;
 
-  /// A descriptor that must stay open until `apply`; -1 when there is none.
+  /// A descriptor that must stay open until `apply`; -1 without one.
   [[nodiscard]] int descriptor() const;
 
-  /// Confines the calling process for good; only calls that are safe between fork and exec.
+  /// Confines the calling process permanently; makes only calls that are safe between fork and exec.
   [[nodiscard]] Outcome apply() noexcept;
   [[nodiscard]] Confined report(const Outcome& outcome) const;
 
-  /// For a process that was forked by a template and has taken on its session, limits and privileges already: the
-  /// program of its filter, once the descriptor is its rules about files.
+  /// For a process that a template forked and that has already applied its session, limits and privileges. Returns the
+  /// program of its filter, when `descriptor` is its file rules.
   [[nodiscard]] std::vector<sock_filter> hand_to(pid_t process);
-  /// What came of it, where `from_template` is what came of the template's own.
+  /// The result for a copy; `from_template` is the result of the template's own.
   [[nodiscard]] static Outcome outcome_of_copy(const Outcome& from_template, int session_failed, int files_failed,
                                                int system_calls_failed);
 
@@ -91,9 +92,8 @@ class PreparedConfinement {
   std::unique_ptr<State> state_;
 };
 
-/// Confines this process for good, and all that it will ever start. For a process that has just begun and has one
-/// thread, before any code from outside is loaded: files that are open stay open. Never throws for what the machine
-/// lacks.
+/// Confines this process and all its descendants permanently. For a process that has just begun and has one thread,
+/// before any user code is loaded: open files stay open. Never throws for restrictions that the machine lacks.
 Confined confine_self(const Confinement& wanted);
 
 }  // namespace thresher::runtime

@@ -14,8 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Entry: magic, then fields, each a 64-bit length and its bytes, then the fingerprint of all that as hexadecimal
-// digits.
+// Entry: magic, then fields, each a 64-bit length and its bytes, then the fingerprint of all that in hexadecimal.
 constexpr std::string_view magic = "thresher cubin 1\n";
 constexpr std::size_t checksum_digits = 32;
 constexpr std::uint64_t max_entry_bytes = std::uint64_t{256} << 20;
@@ -40,7 +39,7 @@ class Writer {
   std::string text_;
 };
 
-/// Reads what Writer wrote; `failed()` once anything was missing.
+/// Reads the output of Writer; `failed()` once a field was incomplete.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -190,7 +189,7 @@ CachedCompilation compile_cached(const Program& program, const CubinCache& cache
   std::optional<EntryLock> lock;
   if (!cache.directory().empty()) {
     lock.emplace(cache.directory(), key, patience);
-    if (std::optional<Cubin> cubin = cache.find(key)) {  // whoever held the lock has made it
+    if (std::optional<Cubin> cubin = cache.find(key)) {  // the previous holder of the lock has made it
       return {.cubin = std::move(*cubin), .was_cached = true, .not_kept = {}};
     }
   }
@@ -200,7 +199,7 @@ CachedCompilation compile_cached(const Program& program, const CubinCache& cache
 }
 
 CachedCompilation compile_cached(const Program& program, const CubinCache& cache) {
-  constexpr std::chrono::minutes patience{2};  // the longest that a program takes where every processor is busy
+  constexpr std::chrono::minutes patience{2};  // the longest compilation of a program when all processors are busy
   return compile_cached(program, cache, {nvrtc_toolchain(), compile}, patience);
 }
 

@@ -66,7 +66,7 @@ void check(cublaslt::Status status, const char* doing) {
   }
 }
 
-/// One handle a GPU, made once and kept: cublasLtMatmul may use it from several threads at a time.
+/// One handle per GPU, created once: several threads may use it in cublasLtMatmul at once.
 cublaslt::Handle handle_of(int ordinal) {
   static std::array<std::once_flag, 64> once;
   static std::array<cublaslt::Handle, 64> handles{};
@@ -101,8 +101,8 @@ std::string text(const MatmulShape& shape) {
 
 const CublasLtStatus& cublaslt_status() noexcept { return loaded_library().status; }
 
-// cuBLASLt is column-major: row-major D[m,n] = A·Bᵀ is the column-major product D'[n,m] = op(B')·A', where B' and A'
-// are k×n and k×m with the row strides as leading dimensions, and op transposes.
+// cuBLASLt is column-major: row-major D[m,n] = A·Bᵀ is the column-major product D'[n,m] = op(B')·A'. B' and A' are k×n
+// and k×m with the row strides as leading dimensions, and op transposes.
 struct Matmul::Plan {
   Plan(int gpu, const MatmulShape& what) : ordinal(gpu), shape(what), handle(handle_of(gpu)) {
     const bool single = shape.input == Format::fp32;
@@ -141,7 +141,7 @@ struct Matmul::Plan {
       check(api().preference_set(made, attribute, &value, sizeof value), "set a preference");
     };
     prefer(cublaslt::max_workspace_bytes, std::uint64_t{workspace_limit_bytes});
-    // Split-K sums go through the workspace in float32, in a fixed order.
+    // Split-K sums are added in the workspace in float32, in a fixed order.
     prefer(cublaslt::reduction_scheme_mask, std::uint32_t{cublaslt::reduction_none | cublaslt::reduction_compute_type});
     for (const auto attribute :
          {cublaslt::min_alignment_a, cublaslt::min_alignment_b, cublaslt::min_alignment_c, cublaslt::min_alignment_d}) {
@@ -166,7 +166,7 @@ struct Matmul::Plan {
   MatmulShape shape;
   cublaslt::Handle handle;
   Owned<cublaslt::Descriptor> descriptor{nullptr, nullptr};
-  mutable cublaslt::Layout b_layout{};  // which cublasLtMatmul only reads, though its signature does not say so
+  mutable cublaslt::Layout b_layout{};  // cublasLtMatmul only reads it, though its signature is not const
   cublaslt::Algorithm algorithm{};
   std::size_t workspace_bytes = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// Matrix products of cuBLASLt, which is loaded when first needed: chosen once, run many times.
+/// Matrix products of cuBLASLt, which is loaded on first use. An algorithm is chosen once and run many times.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,15 +12,15 @@ namespace thresher::runtime {
 
 struct CublasLtStatus {
   std::string library_path;
-  std::size_t version = 0;  ///< as cublasLtGetVersion has it, e.g. 130100
+  std::size_t version = 0;  ///< as from cublasLtGetVersion, e.g. 130100
   std::string problem;      ///< empty when usable; says what to do
 };
 
 /// Loads cuBLASLt on the first call. Never throws.
 const CublasLtStatus& cublaslt_status() noexcept;
 
-/// D[m,n] = A[m,k]·Bᵀ[n,k], all row-major, D in float32; fp16 and bf16 inputs with float32 accumulation, fp32 inputs in
-/// true float32 (no tf32). Row strides are in elements. Pointers and row strides in bytes are multiples of 16.
+/// D[m,n] = A[m,k]·Bᵀ[n,k], all row-major, D in float32. fp16 and bf16 inputs have float32 accumulation, fp32 inputs
+/// use true float32 (no tf32). Row strides are in elements. Pointers and row strides in bytes are multiples of 16.
 struct MatmulShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -35,7 +35,7 @@ struct MatmulShape {
 /// be captured in a graph. The same inputs give the same bits.
 class Matmul {
  public:
-  /// Bytes of workspace that the choice may use at most.
+  /// The maximum workspace that the algorithm may use, in bytes.
   static constexpr std::size_t workspace_limit_bytes = std::size_t{32} << 20;
 
   /// Throws Error(unsupported) when cuBLASLt is missing or has no algorithm for the shape.
@@ -46,7 +46,7 @@ class Matmul {
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
   /// `rows` of A and D, at most the shape's m; `a_row_stride` may differ from the shape's. The workspace is 256-byte
-  /// aligned and not shared by concurrent runs.
+  /// aligned, and concurrent runs must not share it.
   void run(Stream stream, std::int64_t rows, const void* a, std::int64_t a_row_stride, const void* b, void* d,
            void* workspace) const;
 

@@ -1,7 +1,7 @@
 #pragma once
-/// The part of cuBLASLt's interface that is used here (cublasLt.h of cuBLAS 12 and 13, in which it is the same),
-/// declared so that the 400 MB package with that header is not needed to build. tests/runtime holds it against the
-/// header where there is one.
+/// The part of cuBLASLt's interface that is used here (cublasLt.h of cuBLAS 12 and 13, in which it is the same). It is
+/// declared here so that the build does not need the 400 MB package with that header. tests/runtime compares it with
+/// the header if there is one.
 #include <cstddef>
 #include <cstdint>
 
@@ -29,7 +29,7 @@ using Descriptor = struct OpaqueDescriptor*;
 using Preference = struct OpaquePreference*;
 using CudaStream = void*;
 
-/// A matrix: its type, extents and leading dimension, as the library writes them.
+/// A matrix: its type, extents and leading dimension, in the library's layout.
 struct Layout {
   std::uint64_t data[8];
 };

@@ -57,7 +57,7 @@ void initialise(Driver& driver) {
   if (driver.api.driver_version != nullptr) {
     driver.api.driver_version(&status.version);
   }
-  if (status.version != 0 && status.version < oldest_driver) {  // says more than the function it lacks
+  if (status.version != 0 && status.version < oldest_driver) {  // clearer than a missing function
     status.problem = "the GPU driver supports CUDA " + version_text(status.version) +
                      ", Thresher needs 12.0 or newer: update the NVIDIA driver";
   }

@@ -1,5 +1,5 @@
 #pragma once
-/// The CUDA driver, loaded when first needed: what it offers, contexts, and where pointers live.
+/// The CUDA driver, loaded on first use: its status, contexts, and the device of pointers.
 ///
 /// Every function that needs a GPU throws Error(device) with what is missing when there is none.
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace thresher::runtime {
 
-/// What was found on this machine. `problem` is empty when at least one GPU can be used.
+/// The driver's status on this machine. `problem` is empty when at least one GPU can be used.
 struct DriverStatus {
-  bool built_with_cuda = false;  ///< the CUDA headers were there when Thresher was built
+  bool built_with_cuda = false;  ///< the build had the CUDA headers
   std::string library_path;      ///< empty when libcuda could not be loaded
   int version = 0;               ///< the CUDA version the driver supports, e.g. 13000; 0 unknown
   int devices = 0;
@@ -32,12 +32,12 @@ struct DeviceProperties {
   int capability_major = 0;
   int capability_minor = 0;
   int multiprocessors = 0;
-  int clock_khz = 0;  ///< highest clock of the multiprocessors
+  int clock_khz = 0;  ///< maximum clock of the multiprocessors
   int memory_clock_khz = 0;
   int memory_bus_bits = 0;
   std::size_t l2_bytes = 0;
   std::size_t memory_bytes = 0;
-  std::size_t shared_bytes_per_block = 0;  ///< the most a block may ask for (opt-in limit)
+  std::size_t shared_bytes_per_block = 0;  ///< the maximum per block (opt-in limit)
   std::size_t shared_bytes_per_multiprocessor = 0;
   int registers_per_multiprocessor = 0;
   int threads_per_multiprocessor = 0;
@@ -60,9 +60,8 @@ struct MemoryInfo {
 };
 MemoryInfo memory_info(int ordinal);
 
-/// Makes the primary context of a GPU current on this thread while it lives, or leaves it so: inside another guard it
-/// costs next to nothing. The context is shared with the CUDA runtime API (so with PyTorch) and is kept until the
-/// process ends.
+/// Makes the primary context of a GPU current on this thread while it lives; inside another guard this costs almost
+/// nothing. The context is shared with the CUDA runtime API (so with PyTorch) and is kept until the process ends.
 class ContextGuard {
  public:
   explicit ContextGuard(int ordinal);
@@ -74,16 +73,16 @@ class ContextGuard {
   bool is_pushed_ = false;
 };
 
-/// How much of a GPU's last-level cache is set aside for lines that persist, in this process's context.
+/// The size of a GPU's L2 set aside for persisting lines, in this process's context.
 std::size_t persisting_cache_bytes(int ordinal);
 void set_persisting_cache_bytes(int ordinal, std::size_t bytes);
-/// Makes all lines that persist ordinary ones, whoever asked for them.
+/// Makes all persisting lines ordinary ones, including those of other users.
 void reset_persisting_cache(int ordinal);
 
 /// Waits for all work on a GPU.
 void synchronize_device(int ordinal);
 
-/// The memory a pointer belongs to; host memory that CUDA does not know counts as the CPU's.
+/// The device of a pointer's memory; host memory that CUDA does not know counts as the CPU's.
 DeviceId pointer_device(const void* pointer);
 
 /// Throws Error(invalid_argument) that names `argument` unless `pointer` is memory of GPU `ordinal`.

@@ -59,7 +59,7 @@ ExportedMemory::~ExportedMemory() {
 
 void ExportedMemory::release() noexcept {
   if (data_ != nullptr) {
-    (void)driver().address_unmap(device_pointer(data_), bytes_);  // fails where nothing was mapped yet
+    (void)driver().address_unmap(device_pointer(data_), bytes_);  // fails if nothing was mapped yet
     (void)driver().address_free(device_pointer(data_), bytes_);
   }
   (void)driver().allocation_release(allocation_);

@@ -1,15 +1,15 @@
 #pragma once
-/// GPU memory that another process can be given.
+/// GPU memory that can be shared with another process.
 #include <cstddef>
 #include <utility>
 
 namespace thresher::runtime {
 
-/// Memory of one GPU that this process has mapped, and others can: for them it is a descriptor, to be sent over a
-/// socket. It is gone when nobody has it mapped any more.
+/// Memory of one GPU that this process has mapped and others can map: they receive a descriptor over a socket. It is
+/// freed when no process has it mapped any more.
 class ExportedMemory {
  public:
-  /// At least `bytes`, more than 0. Throws Error(out_of_memory), and Error(device) where the driver shares none.
+  /// At least `bytes`, more than 0. Throws Error(out_of_memory), and Error(device) if the driver cannot share memory.
   ExportedMemory(int ordinal, std::size_t bytes);
   ExportedMemory(ExportedMemory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
@@ -20,7 +20,7 @@ class ExportedMemory {
   ~ExportedMemory();
 
   [[nodiscard]] void* data() const noexcept { return data_; }
-  /// A whole number of the driver's pages.
+  /// A multiple of the driver's page size.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   /// A new one, which the caller closes. Throws Error(device).
   [[nodiscard]] int descriptor() const;

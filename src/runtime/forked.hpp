@@ -1,16 +1,16 @@
 #pragma once
-/// What a child that was forked and goes on as it is does first: only calls that are safe between fork and exec.
+/// The first steps of a forked child that does not exec: only calls that are safe between fork and exec.
 #include <span>
 
 namespace thresher::runtime {
 
-/// `kept` rises.
+/// `kept` must be ascending.
 void close_all_but(std::span<const int> kept) noexcept;
 
-/// Signals do what they do in a process that has not said otherwise.
+/// Resets all signals to their default actions.
 void default_signals() noexcept;
 
-/// Nothing that ends a terminal's programs, or this one's group, ends the caller.
+/// Signals to a terminal's programs, or to this process group, do not end the caller.
 void leave_session_and_block_signals() noexcept;
 
 }  // namespace thresher::runtime

@@ -82,7 +82,7 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
   write(sources / "program.cpp", program.text);
   const fs::path library = folder / "program.so";
   std::vector<std::string> arguments(options.begin(), options.end());
-  // Source lines in findings are named as in the repository.
+  // Source lines in findings have the repository's file names.
   arguments.insert(arguments.end(), {"-fmacro-prefix-map=" + folder.string() + "=.", "-I" + sources.string(), "-o",
                                      library.string(), (sources / "program.cpp").string()});
   const ProcessOutput output = run_process(compiler.path, arguments);
@@ -97,15 +97,15 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
 bool keep(const fs::path& library, const fs::path& entry) {
   const InputFile built = read_input_file(library, max_library_bytes);
   if (!built.bytes) {
-    return false;  // a compiler that made none: loading it says so
+    return false;  // the compiler made no file: the load reports it
   }
   const std::string problem = keep_file(entry.parent_path(), entry.filename().string(), host_cache_entry(*built.bytes));
   warn_not_kept(problem);
   return problem.empty();
 }
 
-/// The function of an entry that is whole; null when there is none. Loading a damaged one could end the process: it is
-/// removed instead.
+/// The function of a complete entry; null when there is none. Loading a damaged entry could end the process, so it is
+/// removed.
 void* find_kept(const fs::path& entry, const HostProgram& program) {
   const InputFile kept = read_input_file(entry, max_library_bytes);
   if (!kept.bytes) {
@@ -114,7 +114,7 @@ void* find_kept(const fs::path& entry, const HostProgram& program) {
   if (is_whole_host_cache_entry(*kept.bytes)) {
     try {
       return function_of(entry, program);
-    } catch (const Error&) {  // kept by another version of the system: compiled anew
+    } catch (const Error&) {  // from another version of the system: compile again
     }
   }
   std::error_code ignored;

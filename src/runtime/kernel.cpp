@@ -24,7 +24,7 @@ namespace {
 
 CUfunction function_handle(void* function) { return static_cast<CUfunction>(function); }
 
-/// A launch as the driver wants it; the attributes live as long as this object, which does not move.
+/// A launch in the driver's form; the attributes live as long as this object, which does not move.
 struct DriverLaunch {
   explicit DriverLaunch(const LaunchConfig& config) {
     launch.gridDimX = config.grid.x;

@@ -24,8 +24,8 @@ struct LaunchConfig {
   Extent3 block;    ///< threads
   Extent3 cluster;  ///< blocks of a cluster; 1, 1, 1 launches without clusters
   unsigned dynamic_shared_bytes = 0;
-  /// Lets this kernel start before the one ahead of it on the stream has finished (programmatic dependent launch);
-  /// the kernel must wait itself (griddepcontrol.wait) before it touches what that one writes.
+  /// Programmatic dependent launch (PDL): this kernel may start before the previous one on the stream has finished. The
+  /// kernel must wait itself (griddepcontrol.wait) before it accesses memory that the previous one writes.
   bool dependent_launch = false;
   Stream stream;
 };
@@ -35,7 +35,7 @@ class Kernel {
  public:
   /// Throws Error(invalid_argument) when the GPU does not allow that much for this kernel.
   void allow_dynamic_shared(std::size_t bytes) const;
-  /// Lets the kernel be launched with clusters of more than 8 blocks.
+  /// Allows clusters of more than 8 blocks.
   void allow_large_clusters() const;
 
   /// `arguments` holds one pointer to each kernel parameter's value, in order.

@@ -1,13 +1,13 @@
 #pragma once
-/// Whether the driver has to be asked where a pointer of a call lies, which takes it longer than all other checks.
+/// Whether the driver must be asked for the device of a call's pointers, which takes longer than all other checks.
 
 namespace thresher::runtime {
 
-/// Of this thread; see ValidatedPointers.
+/// For this thread; see ValidatedPointers.
 inline thread_local bool places_are_known = false;
 
-/// While one lives, what this thread's calls are given is known to be memory of their plans' GPU: it lies in memory
-/// that has been looked at, or the caller vouches for it.
+/// While one lives, the pointers of this thread's calls are known to be memory of their plans' GPU: they were checked
+/// before, or the caller guarantees it.
 class ValidatedPointers {
  public:
   ValidatedPointers() : before_(places_are_known) { places_are_known = true; }

@@ -9,7 +9,7 @@
 namespace thresher::runtime {
 namespace {
 
-// linux/landlock.h. The numbers of the calls are the same on every architecture.
+// As in linux/landlock.h. The numbers of the calls are the same on every architecture.
 constexpr long create_ruleset = 444;
 constexpr long add_rule = 445;
 constexpr long restrict_self = 446;
@@ -123,7 +123,7 @@ int Landlock::apply() noexcept {
   if (ruleset_ < 0) {
     return ENOSYS;
   }
-  allow_folder_of_process("/proc/self", "/proc/self/task");  // whose meaning is the calling process's own
+  allow_folder_of_process("/proc/self", "/proc/self/task");  // which each process resolves to its own folder
   return ::syscall(restrict_self, ruleset_, 0) == 0 ? 0 : errno;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Which files a confined process reaches, as Landlock's rules. The kernel's interface is declared here, since its
-/// headers are often older than the kernel.
+/// The files that a confined process can access, as Landlock's rules. The kernel's interface is declared here, since
+/// its headers are often older than the kernel.
 #include <sys/types.h>
 
 #include <cstdint>
@@ -13,9 +13,9 @@ class Landlock {
  public:
   enum class Reach : std::uint8_t {
     read,     ///< files and folders below
-    run,      ///< the same, and programs
-    change,   ///< everything but running programs
-    control,  ///< device files: read, written and controlled
+    run,      ///< the same, and execution of programs
+    change,   ///< everything except execution of programs
+    control,  ///< device files: read, write and control
   };
 
   Landlock();
@@ -23,27 +23,27 @@ class Landlock {
   Landlock& operator=(const Landlock&) = delete;
   ~Landlock();
 
-  /// Why there is none on this machine; empty when there is.
+  /// Why Landlock is missing on this machine; empty when it is available.
   [[nodiscard]] const std::string& problem() const { return problem_; }
   [[nodiscard]] int abi() const { return abi_; }
   [[nodiscard]] bool guards_truncation() const;
   /// The descriptor that must be open until `apply`; -1 when there is none.
   [[nodiscard]] int descriptor() const { return ruleset_; }
 
-  /// A path that cannot be opened is passed over.
+  /// A path that cannot be opened is ignored.
   void allow(const std::filesystem::path& path, Reach reach) noexcept;
 
-  /// The process will write below /proc/self/task, as who gives its threads names does.
+  /// The process may write below /proc/self/task, as it must to name its threads.
   void allow_naming_threads() noexcept { names_threads_ = true; }
 
-  /// A process will fork others which take on rules of their own about /proc: these are to bind them no further there.
+  /// A process will fork others with their own rules about /proc: these rules must not limit them further there.
   void allow_all_processes() noexcept;
 
-  /// The process `process` may read what /proc says of it, which `apply` allows the caller.
+  /// The process `process` may read its files in /proc, which `apply` allows the caller.
   void allow_process(pid_t process) noexcept;
 
-  /// In force for the calling thread, whose privileges are fixed already, and all that it starts; /proc/self may be
-  /// read. 0 or errno. Safe between fork and exec.
+  /// Applies to the calling thread, whose privileges are fixed already, and all that it starts; /proc/self may be read.
+  /// Returns 0 or errno. Safe between fork and exec.
   [[nodiscard]] int apply() noexcept;
 
  private:

@@ -37,7 +37,7 @@ class DeviceBuffer {
   int ordinal_ = 0;
 };
 
-/// Copies between any two memories; the host's side must stay valid until the stream has passed it.
+/// Copies between any two memories; the host's side must stay valid until the stream has completed the copy.
 void copy_async(void* to, const void* from, std::size_t bytes, Stream stream, int ordinal);
 /// The same, finished on return.
 void copy(void* to, const void* from, std::size_t bytes, int ordinal);

@@ -15,13 +15,12 @@ inline const char* process_environment(const char* name) { return std::getenv(na
 /// The existing folders nvidia/NAME/`part` of the Python environment that this library is installed in.
 std::vector<std::filesystem::path> own_wheel_folders(std::string_view part);
 
-/// The same of other environments that can be seen from here: PYTHONPATH, VIRTUAL_ENV, CONDA_PREFIX, HOME/.local, what
-/// `./run` fetched into $XDG_CACHE_HOME/thresher, /usr/local and /usr.
+/// The same for other environments that are reachable from here: PYTHONPATH, VIRTUAL_ENV, CONDA_PREFIX, HOME/.local,
+/// the downloads of `./run` in $XDG_CACHE_HOME/thresher, /usr/local and /usr.
 std::vector<std::filesystem::path> nvidia_wheel_folders(std::string_view part,
                                                         const Environment& environment = process_environment);
 
-/// What is in a folder, sorted, so that the same is found in the same order everywhere; nothing of one that is not
-/// there.
+/// The entries of a folder, sorted, so that the search order is the same everywhere; empty for a missing folder.
 std::vector<std::filesystem::path> children(const std::filesystem::path& directory);
 
 /// The entries of a list such as PATH in the variable `name`.

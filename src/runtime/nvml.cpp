@@ -11,7 +11,7 @@
 namespace thresher::runtime {
 namespace {
 
-// The part of NVML's interface that is used, declared here: its header is often missing where CUDA's are installed.
+// The part of NVML's interface that is used, declared here: its header is often missing when CUDA's are installed.
 using NvmlDevice = struct OpaqueNvmlDevice*;
 using NvmlResult = int;
 constexpr NvmlResult nvml_success = 0;

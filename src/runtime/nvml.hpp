@@ -1,5 +1,5 @@
 #pragma once
-/// What NVML tells of a GPU's state: clocks, power, temperature and what holds the clock back.
+/// A GPU's state from NVML: clocks, power, temperature and the reasons for a limited clock.
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,14 +15,14 @@ struct NvmlStatus {
 /// Loads NVML on the first call. Never throws.
 const NvmlStatus& nvml_status() noexcept;
 
-/// One moment of one GPU; empty where NVML is missing or does not tell.
+/// The state of one GPU at one moment; members are empty if NVML is missing or does not provide them.
 struct GpuState {
   std::optional<double> multiprocessor_clock_mhz;
   std::optional<double> memory_clock_mhz;
   std::optional<double> power_w;
   std::optional<double> power_limit_w;
   std::optional<double> temperature_c;
-  /// "power cap", "thermal slowdown", …; empty when nothing holds the clock back. Idleness is not a reason.
+  /// "power cap", "thermal slowdown", …; empty when nothing limits the clock. Idleness is not a reason.
   std::vector<std::string> throttle_reasons;
 };
 

@@ -51,8 +51,8 @@ bool is_new_enough(const SharedLibrary& library) {
   return version != nullptr && version(&major, &minor) == nvrtc_success && major * 1000 + minor * 10 >= oldest_nvrtc;
 }
 
-/// NVRTC loads its built-in functions by name alone, and finds them beside itself only where the loader looks: once
-/// they are loaded from there, their name is enough. False when there are none.
+/// NVRTC loads its built-in functions by name, and finds them beside itself only if the loader searches there. If they
+/// are already loaded from its folder, the name is enough. False when there are none.
 bool load_builtins(const SharedLibrary& library) {
   bool loaded = false;
   std::error_code ignored;
@@ -65,7 +65,7 @@ bool load_builtins(const SharedLibrary& library) {
   return loaded;
 }
 
-/// One without its built-in functions compiles nothing, and must not end the search.
+/// A library without its built-in functions cannot compile, so the search must continue.
 bool is_usable(const SharedLibrary& library) { return is_new_enough(library) && load_builtins(library); }
 
 constexpr std::string_view remedy =
@@ -230,12 +230,12 @@ std::string nvrtc_toolchain() {
 
 namespace {
 
-/// One run of the compiler; whether it succeeded is the caller's to judge.
+/// One run of the compiler; the caller checks whether it succeeded.
 struct Attempt {
   Attempt(const Program& program, std::span<const std::string> options)
       : session(program), succeeded(session.compile(options) == nvrtc_success), log(session.log()) {}
 
-  /// NVRTC keeps a cache of its own, and what comes from there has no ptxas log.
+  /// NVRTC has its own cache, whose results have no ptxas log.
   [[nodiscard]] bool has_report() const { return log.find("Compiling entry function") != std::string::npos; }
 
   Session session;
@@ -243,7 +243,7 @@ struct Attempt {
   std::string log;
 };
 
-/// The first lines that tell of errors, and how many more the compiler wrote; all of a log that tells of none.
+/// The first lines with errors, and the number of further ones; the whole log if no line has an error.
 std::string first_errors(const std::string& log) {
   constexpr int max_errors = 3;
   std::string told;

@@ -10,7 +10,7 @@
 
 namespace thresher::runtime {
 
-/// Whether NVRTC was found, where, and what to do if not.
+/// Whether NVRTC was found, its path, and the remedy if not.
 struct NvrtcStatus {
   std::string library_path;
   int version = 0;      ///< e.g. 13000
@@ -19,20 +19,20 @@ struct NvrtcStatus {
 
 /// Loads NVRTC on the first call. Never throws.
 const NvrtcStatus& nvrtc_status() noexcept;
-/// Compiles an empty kernel. Empty when that works, else one sentence that says why it does not and what to do.
+/// Compiles an empty kernel. Empty when that works, otherwise one sentence with the reason and the remedy.
 std::string nvrtc_trial();
 
-/// What to compile.
+/// The input of a compilation.
 struct Program {
   std::string title;                  ///< names it in messages, e.g. "two_pass dequantise"
   std::string text;                   ///< the translation unit
-  std::vector<EmbeddedFile> headers;  ///< every file it includes, directly or not
+  std::vector<EmbeddedFile> headers;  ///< every included file, direct or indirect
   std::vector<std::string> kernels;   ///< name expressions, e.g. "thresher::strategies::scale<Layout{4, 2}>"
-  std::vector<std::string> options;   ///< beyond the ones that every program gets (see standard_options)
+  std::vector<std::string> options;   ///< in addition to those of every program (see standard_options)
   std::string arch = "sm_90a";
 };
 
-/// What ptxas says of one kernel.
+/// ptxas's report on one kernel.
 struct ResourceReport {
   int registers = 0;
   int stack_bytes = 0;
@@ -45,7 +45,7 @@ struct ResourceReport {
 
 struct CompiledKernel {
   std::string expression;    ///< as in Program::kernels
-  std::string lowered_name;  ///< as the cubin calls it
+  std::string lowered_name;  ///< the name in the cubin
   ResourceReport resources;
   bool operator==(const CompiledKernel&) const = default;
 };
@@ -55,7 +55,7 @@ struct Cubin {
   std::vector<CompiledKernel> kernels;  ///< in the order of Program::kernels
   std::string arch;
   std::string toolchain;  ///< "NVRTC 13.0"
-  std::string log;        ///< the compiler's own words, resource reports included, without how long it took
+  std::string log;        ///< the compiler's output, resource reports included, without timings
 };
 
 /// Language standard, ptxas reporting and warnings; compiled into every program.
@@ -65,8 +65,8 @@ std::span<const std::string_view> standard_options() noexcept;
 std::string nvrtc_toolchain();
 
 /// Compiles, without any cache. Throws Error(unsupported) when NVRTC or a part of it is missing or does not know the
-/// architecture, and Error(compile) with the log when the program does not compile or ptxas reports a serialised or
-/// waiting matrix instruction ("Potential Performance Loss", "wait is injected").
+/// architecture. Throws Error(compile) with the log when the program does not compile. Throws it too when ptxas reports
+/// a serialised or waiting wgmma ("Potential Performance Loss", "wait is injected").
 Cubin compile(const Program& program);
 
 /// The resource report of each function in a ptxas log, by lowered name.
@@ -76,14 +76,14 @@ struct NamedReport {
 };
 std::vector<NamedReport> parse_resource_log(std::string_view log);
 
-/// The log without its lines that tell how long the compiler took: equal code has equal logs.
+/// The log without the lines on compile time, so that equal code has equal logs.
 std::string without_times(std::string_view log);
 
-/// The file with NVRTC's built-in functions, "libnvrtc-builtins.so.13.0", that it could not open as the log of a
-/// failure says; empty when it says no such thing.
+/// The file with NVRTC's built-in functions, "libnvrtc-builtins.so.13.0", that a failure's log says it could not open;
+/// empty without such a line.
 std::string missing_builtins(std::string_view log);
 
-/// The first line of a log that tells of a serialised or waiting matrix instruction; empty when there is none.
+/// The first line of a log that reports a serialised or waiting wgmma; empty when there is none.
 std::string_view performance_failure(std::string_view log) noexcept;
 
 }  // namespace thresher::runtime

@@ -45,7 +45,7 @@ class Pipe {
       ends_[1] = -1;
     }
   }
-  /// Adds what there is to `text`. False at the end.
+  /// Appends the available output to `text`. False at the end.
   bool read_some(std::string& text) {
     std::array<char, 1 << 16> buffer{};
     const ssize_t got = ::read(ends_[0], buffer.data(), buffer.size());
@@ -57,7 +57,7 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-/// In a child: waits for a byte, after which there is nothing to do, or for the line's end.
+/// In a child: waits for one byte, which cancels the removal, or for the line to close.
 [[noreturn]] void keep(int line, const char* folder) noexcept {
   leave_session_and_block_signals();
   close_all_but(std::array{line});
@@ -127,7 +127,7 @@ ProcessOutput run_process(Command command, const ProcessLimits& limits) {
       break;
     }
     if (ready > 0 && !pipe.read_some(output.text)) {
-      break;  // everything that could print has ended
+      break;  // all processes that could print have ended
     }
     if (output.text.size() > limits.output_bytes) {
       output.text.resize(limits.output_bytes);

@@ -1,5 +1,5 @@
 #pragma once
-/// Other programs: what they say and how they end.
+/// Other programs: their output and their exit.
 #include <sys/types.h>
 
 #include <filesystem>
@@ -11,16 +11,16 @@
 namespace thresher::runtime {
 
 struct ProcessOutput {
-  int status = 0;               ///< as waitpid has it
+  int status = 0;               ///< as from waitpid
   std::string text;             ///< standard output and error together
-  std::string stopped_because;  ///< it was ended: "it took longer than 120 s"; empty when it ended by itself
-  Confined confined;            ///< of a command with a confinement
+  std::string stopped_because;  ///< why it was ended: "it took longer than 120 s"; empty if it ended by itself
+  Confined confined;            ///< for a command with a confinement
   [[nodiscard]] bool succeeded() const noexcept { return status == 0; }
-  /// The first line that holds `word`, else the first line.
+  /// The first line that holds `word`, otherwise the first line.
   [[nodiscard]] std::string line_with(const std::string& word) const;
 };
 
-/// Runs the program to its end, without input. A name without a slash is looked for on PATH. Throws Error(io) when it
+/// Runs the program to its end, without input. A name without a slash is searched on PATH. Throws Error(io) when it
 /// cannot be started.
 [[nodiscard]] ProcessOutput run_process(const std::filesystem::path& program,
                                         const std::vector<std::string>& arguments);
@@ -30,12 +30,12 @@ struct ProcessLimits {
   std::size_t output_bytes = std::size_t{1} << 20;
 };
 
-/// Runs the command to its end, or until it has used up a limit; all that it started ends with it. `output` is this
-/// function's. Throws Error(io) when it cannot be started.
+/// Runs the command to its end, or until it exceeds a limit; all its descendants end with it. This function sets
+/// `output`. Throws Error(io) when it cannot be started.
 [[nodiscard]] ProcessOutput run_process(Command command, const ProcessLimits& limits);
 
-/// A folder of its own among the system's temporary ones, removed with all it holds when the object goes, and when this
-/// process does, however it ends.
+/// A new folder in the system's temporary folder. It is removed with its content when the object is destroyed, and when
+/// this process ends for any reason.
 class TemporaryFolder {
  public:
   /// Throws Error(io).

@@ -12,7 +12,7 @@
 namespace thresher::runtime {
 namespace {
 
-/// A path of /proc, put together from its parts.
+/// A path in /proc, built from its parts.
 class Path {
  public:
   Path& operator<<(const char* text) noexcept {
@@ -62,7 +62,7 @@ class File {
   int file_;
 };
 
-/// Calls `visit` with each number among the names of a folder until it says false. False when there is no such folder.
+/// Calls `visit` with each number among the names of a folder until it returns false. False when the folder is missing.
 template <class Visit>
 bool for_each_number(const Path& folder, Visit visit) noexcept {
   constexpr std::size_t length_at = 16;  // of a linux_dirent64: 8 of its inode, 8 of its offset
@@ -88,11 +88,11 @@ bool for_each_number(const Path& folder, Visit visit) noexcept {
 }
 
 struct Stat {
-  char state = 'X';  ///< of a process that is no more
+  char state = 'X';  ///< a process that has ended
   pid_t parent = 0;
 };
 
-/// /proc/N/stat: "N (name) S parent …", where the name may hold anything.
+/// /proc/N/stat: "N (name) S parent …", where the name may hold any characters.
 Stat stat_of(const Path& path) noexcept {
   std::array<char, 512> buffer{};
   File file(path);
@@ -153,7 +153,7 @@ std::size_t descendants_by_list(pid_t process, std::span<pid_t> out) noexcept {
   }
 }
 
-/// Looks through all processes until a pass finds no new one.
+/// Searches all processes until a pass finds no new one.
 std::size_t descendants_by_search(pid_t process, std::span<pid_t> out, bool children_alone) noexcept {
   std::size_t count = 0;
   for (std::size_t before = out.size() + 1; before != count;) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What /proc says of processes, read without memory of its own: for a process that was forked and not replaced.
+/// Reads /proc without allocating memory: for a process that was forked without exec.
 #include <sys/types.h>
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace thresher::runtime {
 
-/// The processes whose parent is the caller, which has one thread; how many of them were written to `out`.
+/// Writes the child processes of the caller, which has one thread, to `out`; returns their number.
 std::size_t children_of_caller(std::span<pid_t> out) noexcept;
 
-/// The processes that descend from `process`, itself left out.
+/// The descendants of `process`, without itself.
 std::size_t descendants_of(pid_t process, std::span<pid_t> out) noexcept;
 
-/// Whether no thread of the process runs or could: all are stopped, or it has ended.
+/// Whether no thread of the process runs or can run: all are stopped, or it has ended.
 bool is_stopped(pid_t process) noexcept;
 
 }  // namespace thresher::runtime

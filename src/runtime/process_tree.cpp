@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// Of this process, closed with the object.
+/// A descriptor of this process, closed with the object.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -194,7 +194,7 @@ bool ProcessTree::listen() {
   if (got == static_cast<ssize_t>(sizeof report) && report.kind != Report::Kind::ended) {
     return true;
   }
-  // A supervisor that somebody killed takes the program with it.
+  // If the supervisor is killed, the program is killed too.
   const bool is_told = got == static_cast<ssize_t>(sizeof report);
   ending_ = Ending{is_told ? report.value : SIGKILL};
   if (!original_) {
@@ -246,7 +246,7 @@ constexpr std::size_t max_descriptors = 8;
 
 /// One datagram with descriptors. False when it cannot be sent.
 bool send_with(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
-  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};  // which is only read
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};  // sendmsg only reads it
   alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
@@ -263,7 +263,7 @@ bool send_with(int socket, std::span<const std::byte> bytes, std::span<const int
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
-/// One datagram of that length. False when there is none until then, or another.
+/// One datagram of that length. False when none, or one of another length, arrives by the deadline.
 template <class T>
 bool receive(int socket, T& value, Clock::time_point until) {
   ssize_t got = 0;
@@ -316,7 +316,7 @@ ProcessTemplate::Copy ProcessTemplate::copy(std::span<const std::pair<int, int>>
   const auto until =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(ready_limit_s_));
   const bool is_asked = send_with(asked_, std::as_bytes(std::span(places)), handed);
-  there.reset();  // so that the copy's end is told
+  there.reset();  // so that the end of the copy is noticed
   std::int32_t process = -1;
   if (!is_asked || !receive(here.number(), process, until)) {
     fail_to_start(name_, "no copy of it came to be");

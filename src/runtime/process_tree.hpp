@@ -1,5 +1,6 @@
 #pragma once
-/// A program with all that it starts: in a session and a process group of its own, ended together, never left behind.
+/// A program with all its descendants, in its own session and process group: they end together, and none is left
+/// behind.
 #include <sys/types.h>
 
 #include <cstdint>
@@ -16,36 +17,36 @@
 namespace thresher::runtime {
 
 struct Command {
-  std::vector<std::string> words{};  ///< the program, looked for on PATH when it has no slash, and its arguments
+  std::vector<std::string> words{};  ///< the program, searched on PATH if it has no slash, and its arguments
   std::vector<std::pair<int, int>>
-      descriptors{};  ///< a descriptor here and its number there, below 100; no others are open
-  int output = -1;    ///< a descriptor that becomes its standard output and error; -1: what it prints is thrown away
-  std::filesystem::path folder{};                         ///< where it starts; empty: here
-  std::optional<std::vector<std::string>> environment{};  ///< "NAME=value"; this process's when not given
-  std::optional<Confinement> confinement{};               ///< in force before the program begins; needs may_exec
+      descriptors{};               ///< pairs of a descriptor here and its number there, below 100; no others are open
+  int output = -1;                 ///< a descriptor that becomes its standard output and error; -1: output is discarded
+  std::filesystem::path folder{};  ///< its working folder; empty: the current one
+  std::optional<std::vector<std::string>> environment{};  ///< "NAME=value"; empty: this process's
+  std::optional<Confinement> confinement{};               ///< applied before the program begins; needs may_exec
 };
 
-/// How the program itself ended, whatever it started.
+/// The exit of the program itself, regardless of its descendants.
 struct Ending {
-  int status = 0;  ///< as waitpid has it
+  int status = 0;  ///< as from waitpid
   [[nodiscard]] bool succeeded() const noexcept { return status == 0; }
   /// "was killed by signal 11 (Segmentation fault)", "ended with status 1".
   [[nodiscard]] std::string sentence() const;
 };
 
-/// The program of that name: as it is when it has a slash, else looked for on PATH; empty when there is none.
+/// The path of a program: the name itself if it has a slash, otherwise searched on PATH; empty if not found.
 [[nodiscard]] std::filesystem::path find_program(const std::string& name);
 
 class ProcessTemplate;
 
-/// A small process between this one and the program adopts whatever loses its parent, so that everything ends when the
-/// program does, when this object is destroyed, and when this process is gone, however it went.
+/// A small process between this one and the program adopts orphaned descendants. So everything ends when the program
+/// ends, when this object is destroyed, and when this process ends for any reason.
 class ProcessTree {
  public:
   /// Throws Error(io) when the program cannot be started.
   explicit ProcessTree(const Command& command);
-  /// A copy of a program that is ready, with those descriptors beside (see Command). It ends with all that it started,
-  /// but for the template. Throws Error(io) when there is none within the template's limit.
+  /// A copy of a ready program, with those extra descriptors (see Command). It ends with all its descendants; the
+  /// template continues. Throws Error(io) when none is ready within the template's limit.
   ProcessTree(std::shared_ptr<ProcessTemplate> original, std::span<const std::pair<int, int>> descriptors);
   ProcessTree(const ProcessTree&) = delete;
   ProcessTree& operator=(const ProcessTree&) = delete;
@@ -53,29 +54,28 @@ class ProcessTree {
   ~ProcessTree();
 
   [[nodiscard]] pid_t pid() const { return program_; }
-  /// What is in force of the command's confinement; nothing without one.
+  /// The protections in force from the command's confinement; empty without one.
   [[nodiscard]] const Confined& confined() const { return confined_; }
 
   /// A descriptor that is readable once the program has ended; for poll.
   [[nodiscard]] int ended_descriptor() const { return line_; }
-  /// How it ended, and nothing when it has not within `limit_s`. All that it started is gone then.
+  /// Its exit; empty if it has not ended within `limit_s`. After the exit no descendant is left.
   [[nodiscard]] std::optional<Ending> wait(double limit_s);
-  /// Kills it and all that it started, and comes back when none is left. How it ended, which is by itself if it had
-  /// ended before.
+  /// Kills it and all its descendants, and returns when none is left. Returns its exit, which may have happened before.
   Ending end();
 
-  /// Stops the program and all that it started, and comes back when none of their threads runs. False when the program
-  /// has ended.
+  /// Stops the program and all its descendants, and returns when none of their threads runs. False when the program has
+  /// ended.
   bool freeze();
   void thaw();
 
  private:
-  /// The supervisor's next report: whether it did as it was asked, else the program has ended.
+  /// Reads the supervisor's next report: true if it did the requested step, false if the program has ended.
   bool listen();
   bool ask(int request) const;
   void reap();
 
-  std::shared_ptr<ProcessTemplate> original_;  ///< whose supervisor and line a copy has
+  std::shared_ptr<ProcessTemplate> original_;  ///< the owner of the supervisor and line that a copy uses
 
   pid_t supervisor_ = -1;
   pid_t program_ = -1;
@@ -87,20 +87,20 @@ class ProcessTree {
   friend class ProcessTemplate;
 };
 
-/// A program that makes itself ready, runs nothing from outside, and from then on does nothing but fork copies of
-/// itself, one at a time: each is a process as if it had been started and made ready by itself, knows nothing of those
-/// before it, and is confined before it is told anything.
+/// A program that becomes ready, runs no user code, and then only forks copies of itself, one at a time. Each copy
+/// behaves as if it had been started by itself. It knows nothing of earlier copies, and is confined before it receives
+/// any message.
 ///
-/// The program finds a socket at `line`. A message there asks for a copy: how many descriptors it brings and the
-/// numbers that they are to have, as int32, and before them a socket of the copy's own. The copy, whose parent is the
-/// supervisor and which leads a session, sends its number there, takes on what it is sent (the number of a filter's
-/// instructions, these, and Landlock's rules as a descriptor) and answers with an errno for its session, its files and
-/// its system calls. The socket's end ends the program.
+/// The program has a socket at `line`. A message there requests a copy: an int32 count of descriptors and their target
+/// numbers, preceded by the copy's own socket. The copy's parent is the supervisor, and it leads a session. It sends
+/// its number on its socket and receives its restrictions: the number of a filter's instructions, the instructions, and
+/// Landlock's rules as a descriptor. It applies them and answers with an errno for its session, its files and its
+/// system calls. When the socket closes, the program ends.
 class ProcessTemplate {
  public:
   static constexpr int line = 3;
 
-  /// `confinement` is the copies', the template's own follows from it. Throws Error(io) when the program cannot be
+  /// `confinement` is for the copies; the template's own follows from it. Throws Error(io) when the program cannot be
   /// started.
   ProcessTemplate(Command command, Confinement confinement, double ready_limit_s);
   ProcessTemplate(const ProcessTemplate&) = delete;

@@ -15,7 +15,7 @@ void for_each_line(std::string_view text, Visit visit) {
   }
 }
 
-/// The number that stands before `words` in `line`, 0 when they do not occur.
+/// The number before `words` in `line`, 0 when they do not occur.
 int number_before(std::string_view line, std::string_view words) {
   const std::size_t at = line.find(words);
   if (at == std::string_view::npos) {

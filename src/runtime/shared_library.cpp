@@ -55,8 +55,7 @@ std::vector<fs::path> search_directories() {
   return existing;
 }
 
-/// Opens one file after the other until one has every function and is accepted; the first that was opened is kept in
-/// case none is.
+/// Opens one file after the other until one has every function and is accepted. Otherwise keeps the first that opened.
 class SharedLibrary::Search {
  public:
   Search(const LibraryName& name, std::initializer_list<Symbol> symbols, const Accepts& accepts)

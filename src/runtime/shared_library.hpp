@@ -1,5 +1,5 @@
 #pragma once
-/// Libraries that are loaded when they are first needed, so that one binary runs with and without them.
+/// Libraries that are loaded on first use, so that one binary runs with and without them.
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
@@ -9,15 +9,15 @@
 
 namespace thresher::runtime {
 
-/// How a library is called and what to tell a user who lacks it.
+/// The names of a library, and the remedy for a user who lacks it.
 struct LibraryName {
   std::string_view title;                    ///< "NVRTC"
   std::vector<std::string_view> file_names;  ///< newest first, e.g. "libnvrtc.so.13"
-  std::string_view remedy;                   ///< what to do when it is missing, an imperative clause
-  std::string_view remedy_when_old{};        ///< what to do when it lacks a function; `remedy` when empty
+  std::string_view remedy;                   ///< when it is missing, an imperative clause
+  std::string_view remedy_when_old{};        ///< when it lacks a function; `remedy` if empty
 };
 
-/// A function of a library by name, and the pointer that it goes to.
+/// A function of a library by name, and the pointer that receives it.
 class Symbol {
  public:
   template <class Function>
@@ -37,18 +37,17 @@ class Symbol {
 /// An opened library, or the reason why there is none. Never unloaded: its functions live as long as the process.
 class SharedLibrary {
  public:
-  /// Looks in THRESHER_LIBRARY_PATH, then where the loader looks, then in `search_directories()`, for the first library
-  /// that has all `symbols` and that `accepts` takes; where there is none, it takes the first that can be loaded. Sets
-  /// the pointers of `symbols`, to null where the library has no such function. Does not throw.
+  /// Searches THRESHER_LIBRARY_PATH, then the loader's paths, then `search_directories()`, for the first library that
+  /// has all `symbols` and that `accepts` accepts. If there is none, it takes the first that can be loaded. Sets the
+  /// pointers of `symbols`, to null if the library lacks the function. Does not throw.
   using Accepts = std::function<bool(const SharedLibrary&)>;
   static SharedLibrary open(const LibraryName& name, std::initializer_list<Symbol> symbols = {},
                             const Accepts& accepts = {});
 
   [[nodiscard]] bool loaded() const noexcept { return handle_ != nullptr; }
-  /// The file it came from; empty when not loaded.
+  /// The loaded file; empty when not loaded.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// One sentence: what is missing, where it was looked for and what to do; empty when it is loaded and has every
-  /// symbol.
+  /// One sentence: what is missing, the searched folders and the remedy; empty when it is loaded and has every symbol.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
   /// Null when the library has no such symbol.
   [[nodiscard]] void* symbol(const char* symbol_name) const noexcept;
@@ -61,7 +60,7 @@ class SharedLibrary {
   std::string problem_;
 };
 
-/// Folders outside the loader's path where CUDA libraries are commonly installed, those that exist: CUDA_HOME,
+/// Existing folders outside the loader's path where CUDA libraries are commonly installed. They are CUDA_HOME,
 /// CUDA_PATH, those of `own_wheel_folders`, /usr/local/cuda*, and those of `nvidia_wheel_folders`.
 std::vector<std::filesystem::path> search_directories();
 

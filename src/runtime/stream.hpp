@@ -41,7 +41,7 @@ class Event {
   void synchronize() const;
   /// Makes later work on `stream` wait for this event.
   void block(Stream stream) const;
-  /// Microseconds from `start` to this event; both must be recorded, waits for this one.
+  /// Microseconds from `start` to this event; both must be recorded. Waits for this one.
   [[nodiscard]] double elapsed_us_since(const Event& start) const;
 
  private:
@@ -52,7 +52,7 @@ class Event {
 /// Work captured once and launched many times.
 class Graph {
  public:
-  /// Captures what `enqueue` puts on the stream it is given. An allocation or a synchronisation by this thread inside
+  /// Captures the work that `enqueue` puts on its stream. An allocation or a synchronisation by this thread inside
   /// `enqueue` is an Error(device); so is an empty capture.
   static Graph capture(int ordinal, const std::function<void(Stream)>& enqueue);
   Graph(Graph&& other) noexcept
@@ -61,7 +61,7 @@ class Graph {
   ~Graph();
 
   void launch(Stream stream) const;
-  /// Kernels, copies and fills in it.
+  /// The number of its kernels, copies and fills.
   [[nodiscard]] std::size_t nodes() const noexcept { return nodes_; }
 
  private:
@@ -71,8 +71,8 @@ class Graph {
   int ordinal_ = 0;
 };
 
-/// Loads the kernels that `enqueue` launches without running them: a driver that loads lazily would otherwise do so in
-/// the first call, which may be in the middle of a caller's graph capture. Pointers given to them are not touched.
+/// Loads the kernels that `enqueue` launches without running them. A lazily loading driver would otherwise load them in
+/// the first call, which may be inside a caller's graph capture. Pointers given to them are not accessed.
 void load_kernels(int ordinal, const std::function<void(Stream)>& enqueue);
 
 }  // namespace thresher::runtime

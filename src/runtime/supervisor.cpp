@@ -28,7 +28,7 @@ void doze() noexcept {
   ::nanosleep(&a_moment, nullptr);
 }
 
-/// Descriptors in their places: first all out of the way, since one may have another's place.
+/// Moves descriptors to their numbers: first all out of the way, since one may have another's number.
 bool place_descriptors(const SupervisedProgram& program) noexcept {
   constexpr int out_of_the_way = 200;
   std::array<std::pair<int, int>, 32> moved{};
@@ -51,7 +51,7 @@ bool place_descriptors(const SupervisedProgram& program) noexcept {
   return all;
 }
 
-/// What the child says before it becomes the program; an exec that succeeds ends the pipe.
+/// The child's message before it execs; a successful exec closes the pipe.
 struct Word {
   int failed = 0;
   PreparedConfinement::Outcome outcome{};
@@ -121,7 +121,7 @@ class Supervisor {
       }
     }
     ::close(pipe[0]);
-    // The program alone holds its descriptors now, so that their other ends are told when it goes.
+    // Only the program holds its descriptors now, so that their other ends notice when it ends.
     const std::array only_the_line{program_.line};
     close_all_but(only_the_line);
     say(report);
@@ -169,7 +169,7 @@ class Supervisor {
   void watch(pid_t copy) noexcept {
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(copy), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
-      say({Report::Kind::ended, copy, SIGKILL, {}});  // it was reaped before anybody knew it
+      say({Report::Kind::ended, copy, SIGKILL, {}});  // it was reaped before it was watched
       return;
     }
     template_ = std::exchange(main_, copy);
@@ -183,7 +183,7 @@ class Supervisor {
     }
   }
 
-  /// Asked without reaping: while it is a zombie its number, which is its group's as well, is nobody else's.
+  /// Checks without reaping: as long as it is a zombie, no other process or group gets its number.
   [[nodiscard]] bool has_ended() const noexcept {
     siginfo_t info{};
     return ::waitid(P_PID, static_cast<id_t>(main_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == main_;
@@ -199,7 +199,7 @@ class Supervisor {
     }
   }
 
-  /// The group at once, and then whoever has left it.
+  /// The group first, and then the processes that have left it.
   void to_all(int signal) noexcept {
     ::kill(-main_, signal);
     Processes others{};
@@ -221,7 +221,7 @@ class Supervisor {
       return;
     }
     while (!others_are_stopped()) {
-      to_all(SIGSTOP);  // one that was just being forked
+      to_all(SIGSTOP);  // again, for a process that was just being forked
       doze();
     }
     say({Report::Kind::frozen, main_, 0, {}});
@@ -234,8 +234,7 @@ class Supervisor {
     return std::all_of(list.begin(), list.end(), [&](pid_t other) { return other == template_ || is_stopped(other); });
   }
 
-  /// Kills whatever there is until there is nothing but a template, and says how the program ended. Without a template
-  /// that is all.
+  /// Kills until only a template is left, and reports how the program ended. Without a template the supervisor ends.
   void finish() noexcept {
     ::kill(-main_, SIGKILL);
     int status = 0;
@@ -253,7 +252,7 @@ class Supervisor {
     main_ = std::exchange(template_, -1);
   }
 
-  /// Children but for the template.
+  /// The children without the template.
   struct Killed {
     std::size_t all = 0;
     std::size_t reaped = 0;
@@ -265,7 +264,7 @@ class Supervisor {
     for (const pid_t child : std::span(children).first(count)) {
       if (child != template_) {
         ++killed.all;
-        ::kill(child, SIGKILL);  // a child that was not waited for keeps its number
+        ::kill(child, SIGKILL);  // an unreaped child keeps its number
         killed.reaped += ::waitpid(child, nullptr, WNOHANG) > 0 ? 1 : 0;
       }
     }
@@ -274,7 +273,7 @@ class Supervisor {
 
   SupervisedProgram program_;
   pid_t main_ = -1;
-  pid_t template_ = -1;  ///< that `main_` was forked by
+  pid_t template_ = -1;  ///< it forked `main_`
   int signals_ = -1;
 };
 

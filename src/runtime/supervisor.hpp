@@ -1,6 +1,6 @@
 #pragma once
-/// The process between this one and a program (process_tree.hpp): forked and never replaced by another program, so that
-/// it does only what is safe between fork and exec.
+/// The process between this one and a program (process_tree.hpp). It is forked without exec, so that it makes only
+/// calls that are safe between fork and exec.
 #include <sys/types.h>
 
 #include <span>
@@ -10,40 +10,40 @@
 
 namespace thresher::runtime {
 
-/// What is asked of it; when the line ends it ends the program.
+/// A request to it; when the line closes, it ends the program.
 struct Request {
-  /// `watch`: the program is a template that has forked `program`, which takes its place until it ends. The template
-  /// itself is neither frozen nor thawed meanwhile. The copy is told nothing before the answer is there: how one ends
-  /// that nobody watches yet is lost.
+  /// `watch`: the program is a template that has forked `program`, which becomes the watched process until it ends.
+  /// Meanwhile the template itself is neither frozen nor thawed. The copy must receive no message before the answer
+  /// arrives: the exit of an unwatched copy is lost.
   enum class Kind : int { end, freeze, thaw, watch };
   Kind kind = Kind::end;
-  pid_t program = -1;  ///< nothing is done to another: this one has ended, as it was told
+  pid_t program = -1;  ///< the watched one; a request for another is ignored, since it has ended and was reported
 };
 
-/// What it says.
+/// Its answer.
 struct Report {
   enum class Kind : int { started, failed, frozen, ended };
   Kind kind = Kind::failed;
   pid_t program = -1;                      ///< of started, frozen and ended
-  int value = 0;                           ///< of failed: errno; of ended: as waitpid has it
-  PreparedConfinement::Outcome outcome{};  ///< of started, with a confinement
+  int value = 0;                           ///< failed: errno; ended: as from waitpid
+  PreparedConfinement::Outcome outcome{};  ///< started with a confinement
 };
 
-/// Everything that memory would be needed for.
+/// All data that would need an allocation.
 struct SupervisedProgram {
   const char* path = nullptr;
   char* const* arguments = nullptr;
   char* const* environment = nullptr;
-  const char* folder = nullptr;  ///< null: where this process is
-  int line = -1;                 ///< a socket that keeps messages apart
+  const char* folder = nullptr;  ///< null: the current folder
+  int line = -1;                 ///< a socket that preserves message boundaries
   int null = -1;                 ///< /dev/null
   int output = -1;
   std::span<const std::pair<int, int>> descriptors;
-  std::span<const int> kept;  ///< all descriptors that stay open, in rising order
+  std::span<const int> kept;  ///< all descriptors that stay open, ascending
   PreparedConfinement* confinement = nullptr;
 };
 
-/// The life of a supervisor, in the child of a fork.
+/// The main function of a supervisor, in the child of a fork.
 [[noreturn]] void supervise(const SupervisedProgram& program) noexcept;
 
 }  // namespace thresher::runtime

@@ -25,10 +25,10 @@ namespace {
 
 constexpr std::uint32_t allowed = SECCOMP_RET_ALLOW;
 constexpr std::uint32_t denied = SECCOMP_RET_ERRNO | EPERM;
-constexpr std::uint32_t unknown = SECCOMP_RET_ERRNO | ENOSYS;  // the C library has another way then
+constexpr std::uint32_t unknown = SECCOMP_RET_ERRNO | ENOSYS;  // the C library then uses another call
 
 constexpr std::uint32_t x32_bit = 0x40000000;  // the same numbers with other meanings
-// Calls that came to Linux after the C library's list: their numbers are the same everywhere.
+// System calls newer than the C library's list: their numbers are the same on all architectures.
 constexpr int number_of_memfd_secret = 447;
 constexpr int number_of_fchmodat2 = 452;
 constexpr int number_of_lsm_set_self_attr = 460;
@@ -42,12 +42,12 @@ constexpr std::array other_processes{
     SYS_pidfd_open,       SYS_pidfd_getfd,      SYS_pidfd_send_signal, SYS_process_madvise,
     SYS_process_mrelease, SYS_migrate_pages,    SYS_move_pages,        SYS_tkill};
 
-/// What lives on after the process, and what other processes of the user have made.
+/// Objects that outlive the process, or that other processes of the user have made.
 constexpr std::array shared_with_others{
     SYS_shmget, SYS_shmat,      SYS_shmctl, SYS_msgget,  SYS_msgsnd,    SYS_msgrcv,  SYS_msgctl,      SYS_semget,
     SYS_semop,  SYS_semtimedop, SYS_semctl, SYS_mq_open, SYS_mq_unlink, SYS_add_key, SYS_request_key, SYS_keyctl};
 
-/// Landlock says nothing of these, and they take no more than owning a file.
+/// Landlock does not cover these, and they need only ownership of a file.
 constexpr std::array attributes_of_files{SYS_chmod,
                                          SYS_fchmod,
                                          SYS_fchmodat,
@@ -133,7 +133,7 @@ class Writer {
     }
   }
 
-  /// Only about the calling process: argument `place` is its number, or 0 where `or_zero`.
+  /// Only for the calling process: argument `place` is its number, or 0 where `or_zero`.
   void own_process_only(long call, int place, bool or_zero) {
     jump(BPF_JEQ, static_cast<std::uint32_t>(call), 0, or_zero ? 5 : 4);
     load_argument(place);
@@ -146,7 +146,7 @@ class Writer {
     give(allowed);
   }
 
-  /// As own_process_only, of a call whose argument 0 says what argument 1 counts: processes alone.
+  /// As own_process_only, for a call whose argument 0 is the kind of argument 1: only processes.
   void own_process_of_kind(long call, std::uint32_t process_kind) {
     jump(BPF_JEQ, static_cast<std::uint32_t>(call), 0, 7);
     load_argument(0);
@@ -180,9 +180,9 @@ class Writer {
     load(offsetof(seccomp_data, nr));
   }
 
-  /// Sockets of this machine alone whose ends are connected before anything is sent.
+  /// Only local sockets that are connected before any data is sent.
   void only_listening_sockets() {
-    constexpr std::uint32_t kind_of_socket = 0xF;  // behind it are flags
+    constexpr std::uint32_t kind_of_socket = 0xF;  // flags follow it
     jump(BPF_JEQ, SYS_socket, 0, 7);
     load_argument(0);
     jump(BPF_JEQ, AF_UNIX, 0, 3);
@@ -203,7 +203,7 @@ class Writer {
     jump(BPF_JSET, may_fork ? ~0U : static_cast<std::uint32_t>(CLONE_THREAD), 1, 0);
     give(denied);
     give(allowed);
-    always(SYS_clone3, unknown);  // its flags lie in memory, which a filter does not see
+    always(SYS_clone3, unknown);  // its flags are in memory, which a filter cannot read
     if (!may_fork) {
       deny(std::array{SYS_fork, SYS_vfork});
     }
@@ -217,7 +217,7 @@ class Writer {
  private:
   void add(std::uint16_t code, std::uint32_t k) { program.push_back({code, 0, 0, k}); }
   void load(std::size_t offset) { add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset)); }
-  /// Its low half, which is all that the kernel takes of numbers of processes, flags and commands.
+  /// Its low half, which is all that the kernel reads of process numbers, flags and commands.
   void load_argument(int place) { load(offsetof(seccomp_data, args) + 8 * static_cast<std::size_t>(place)); }
   void jump(int test, std::uint32_t k, std::uint8_t over_if_true, std::uint8_t over_if_false) {
     program.push_back({static_cast<std::uint16_t>(BPF_JMP | test | BPF_K), over_if_true, over_if_false, k});
@@ -225,7 +225,7 @@ class Writer {
   void give(std::uint32_t answer) { add(BPF_RET | BPF_K, answer); }
 };
 
-/// Descriptors that send signals to others, and terminals that are typed into.
+/// Commands on descriptors that send signals to others, or type into terminals.
 void deny_commands_of_files(Writer& writer) {
   constexpr std::uint32_t set_flags = 0x40086602;       // FS_IOC_SETFLAGS
   constexpr std::uint32_t set_attributes = 0x401c5820;  // FS_IOC_FSSETXATTR
@@ -234,17 +234,17 @@ void deny_commands_of_files(Writer& writer) {
   writer.deny_values(SYS_fcntl, 1, ~0U, {F_SETOWN, F_SETOWN_EX, F_SETSIG});
 }
 
-/// A file that is opened for reading alone can be cut to nothing.
+/// A file that is opened read-only can still be truncated.
 void deny_cutting(Writer& writer, bool truncation_is_guarded) {
   if (!truncation_is_guarded) {
     writer.deny(std::array{SYS_truncate});
     writer.deny_values(SYS_open, 1, O_ACCMODE | O_TRUNC, {O_RDONLY | O_TRUNC});
     writer.deny_values(SYS_openat, 2, O_ACCMODE | O_TRUNC, {O_RDONLY | O_TRUNC});
   }
-  writer.always(SYS_openat2, unknown);  // its flags lie in memory
+  writer.always(SYS_openat2, unknown);  // its flags are in memory
 }
 
-/// Memory without a file, memory that counts as a stack, and files without a name: no limit of data counts them.
+/// Memory without a file, memory that counts as a stack, and files without a name: no data limit counts them.
 void deny_uncounted_memory(Writer& writer) {
   constexpr std::uint32_t of_nobodys_file = MAP_SHARED | MAP_ANONYMOUS;
   writer.deny_flags(SYS_mmap, 3, MAP_GROWSDOWN);
@@ -252,7 +252,7 @@ void deny_uncounted_memory(Writer& writer) {
   writer.deny(std::array{SYS_memfd_create, number_of_memfd_secret});
 }
 
-/// Holes in files that a judge shares, whose pages are made anew by whoever reads there: the judge.
+/// Holes in shared files, whose pages the next reader would allocate, and that is the judge.
 void deny_holes(Writer& writer, bool writes_files) {
   writer.deny_values(SYS_madvise, 2, ~0U, {MADV_REMOVE});
   if (!writes_files) {
@@ -260,7 +260,7 @@ void deny_holes(Writer& writer, bool writes_files) {
   }
 }
 
-/// CUDA's driver opens no GPU for a process that cannot listen at a socket of this machine; who listens reaches nobody.
+/// CUDA's driver opens no GPU for a process that cannot listen on a local socket; listening reaches no other process.
 void deny_sockets(Writer& writer, bool drives_devices) {
   writer.deny(to_others);
   if (drives_devices) {
@@ -270,7 +270,7 @@ void deny_sockets(Writer& writer, bool drives_devices) {
   }
 }
 
-/// What a process could do to others. All of it is told by the process's number, which a copy has another of.
+/// Calls that could affect other processes. The rules compare with the process's number, which differs in a copy.
 void only_about_itself(Writer& writer) {
   constexpr std::uint32_t one_process = 1;  // IOPRIO_WHO_PROCESS
   writer.own_process_only(SYS_kill, 0, false);
@@ -323,7 +323,7 @@ Writer write(const FilterOptions& options) {
 }  // namespace
 
 SystemCallFilter::SystemCallFilter(const FilterOptions& options) {
-  // Asks whether the kernel has filters at all; a null program is a bad address where it has.
+  // Checks that the kernel supports filters: if it does, a null program is a bad address.
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, nullptr) < 0 && errno != EFAULT) {
     problem_ = "this kernel has no seccomp filters";
     return;
@@ -349,7 +349,7 @@ int SystemCallFilter::apply() noexcept {
     program_[place].k = static_cast<std::uint32_t>(::getpid());
   }
   const sock_fprog program{static_cast<unsigned short>(program_.size()), program_.data()};
-  // Filtering is to cost a kernel no more than the filter itself.
+  // Without the mitigation that would slow down the kernel by more than the filter itself.
   constexpr unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
   const long failed = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
   return failed == 0 ? 0 : failed > 0 ? EBUSY : errno;

@@ -1,5 +1,5 @@
 #pragma once
-/// Which system calls a confined process has, as a program for seccomp.
+/// The system calls of a confined process, as a program for seccomp.
 #include <linux/filter.h>
 #include <sys/types.h>
 
@@ -12,9 +12,9 @@ namespace thresher::runtime {
 struct FilterOptions {
   bool may_fork = false;
   bool may_exec = false;
-  bool is_template = false;     ///< forks copies of itself that take on filters of their own, about their own numbers
-  bool drives_devices = false;  ///< by a driver's library, with files in memory and a socket of its own
-  bool memory_is_counted = false;      ///< by a limit that sees private memory alone, so that there is to be no other
+  bool is_template = false;            ///< forks copies of itself that apply filters with their own process numbers
+  bool drives_devices = false;         ///< through a driver's library, with files in memory and its own socket
+  bool memory_is_counted = false;      ///< by a limit that only counts private memory, so that other memory is denied
   bool truncation_is_guarded = false;  ///< by Landlock, so that this filter need not deny it everywhere
 };
 
@@ -25,16 +25,16 @@ class SystemCallFilter {
   /// Why there is none for this machine; empty when there is one.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
-  /// The program as the process `process` is to take it on; empty when there is none.
+  /// The program for the process `process` to apply; empty when there is none.
   [[nodiscard]] std::vector<sock_filter> for_process(pid_t process) const;
 
-  /// Puts it in force for every thread of the calling process, whose privileges are fixed already; 0 or errno. Safe
+  /// Applies it to every thread of the calling process, whose privileges are fixed already; returns 0 or errno. Safe
   /// between fork and exec.
   [[nodiscard]] int apply() noexcept;
 
  private:
   std::vector<sock_filter> program_;
-  std::vector<std::size_t> own_pids_;  ///< instructions that compare with the calling process
+  std::vector<std::size_t> own_pids_;  ///< instructions that compare with the number of the calling process
   std::string problem_;
 };
 

@@ -72,7 +72,7 @@ TensorMap encode_tiled(const TiledView& view, const ContextGuard& /*current*/) {
                                                  ", expected 1 to 5 extents, one stride fewer and as many box sides");
   }
   const std::array<cuuint32_t, max_dimensions> element_strides{1, 1, 1, 1, 1};
-  std::array<cuuint64_t, max_dimensions> byte_strides{};  // the driver wants an address also when there are none
+  std::array<cuuint64_t, max_dimensions> byte_strides{};  // the driver requires an address even without any
   std::copy(view.byte_strides.begin(), view.byte_strides.end(), byte_strides.begin());
   CUtensorMap encoded{};
   const CUresult result = driver().tensor_map_encode_tiled(

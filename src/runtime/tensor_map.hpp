@@ -1,5 +1,5 @@
 #pragma once
-/// Tensor maps: what the bulk copy engine needs to know of a tensor in global memory (compute capability 9.0 and up).
+/// Tensor maps: the TMA's description of a tensor in global memory (compute capability 9.0 and up).
 #include <array>
 #include <cstdint>
 #include <span>
@@ -17,8 +17,8 @@ enum class TensorElement : std::uint8_t { uint8, uint16, uint32, fp16, bf16, fp3
 enum class TensorSwizzle : std::uint8_t { none, bytes32, bytes64, bytes128 };
 enum class TensorPromotion : std::uint8_t { none, bytes64, bytes128, bytes256 };
 
-/// A tiled view: dimension 0 is the contiguous one. `byte_strides[i]` is the distance between two neighbours along
-/// dimension i + 1, a multiple of 16 bytes; `box` is the tile a copy moves. Out-of-bounds elements read as zero.
+/// A tiled view; dimension 0 is the contiguous one. `byte_strides[i]` is the distance between two neighbours along
+/// dimension i + 1, a multiple of 16 bytes. `box` is the tile that one copy moves. Out-of-bounds elements read as zero.
 struct TiledView {
   const void* data = nullptr;  ///< GPU memory, aligned to 16 bytes
   TensorElement element = TensorElement::uint8;
@@ -29,9 +29,9 @@ struct TiledView {
   TensorPromotion promotion = TensorPromotion::bytes256;
 };
 
-/// Throws Error(invalid_argument) with the values when the engine cannot address the view.
+/// Throws Error(invalid_argument) with the values when the TMA cannot address the view.
 TensorMap encode_tiled(const TiledView& view);
-/// The same for memory of the GPU whose context is current: the driver is not asked whose it is.
+/// The same for memory of the GPU whose context is current: the driver is not asked for the device of the pointer.
 TensorMap encode_tiled(const TiledView& view, const ContextGuard& current);
 
 }  // namespace thresher::runtime

@@ -10,8 +10,8 @@ namespace thresher::runtime {
 namespace {
 
 struct Name {
-  std::string_view name;  ///< with '*' at its end: all that begin so
-  bool for_compilers;     ///< as well as for kernels
+  std::string_view name;  ///< a final '*' matches all names with that prefix
+  bool for_compilers;     ///< not only for kernels
 };
 
 constexpr std::array given{

@@ -1,5 +1,5 @@
 #pragma once
-/// Device code as text, and the kernels wanted of it. What compiles it is not known here.
+/// Device code as text, and its requested kernels. This header does not know the compiler.
 #include <optional>
 #include <span>
 #include <string>
@@ -12,10 +12,10 @@ namespace thresher::strategies {
 
 struct DeviceProgram {
   std::string title;                 ///< names it in messages
-  std::string text;                  ///< the translation unit; includes device_sources() only
+  std::string text;                  ///< the translation unit; includes only device_sources()
   std::vector<std::string> kernels;  ///< name expressions of the kernels to compile
-  std::vector<std::string> options;  ///< for the compiler, beyond its standard ones
-  std::optional<Arch> only_arch{};   ///< whose instructions it needs, one architecture or a family; empty for any
+  std::vector<std::string> options;  ///< for the compiler, in addition to its standard ones
+  std::optional<Arch> only_arch{};   ///< the architecture or family whose instructions it needs; empty for any
 };
 
 /// Every header of the machine vocabulary, the pipeline and the kernels that device code may include.

@@ -1,5 +1,5 @@
 #pragma once
-/// One table for each configuration struct, from which its parser, printed form, C++ text, validation and help come.
+/// One table per configuration struct, from which its parser, printed form, C++ text, validation and help derive.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -17,35 +17,35 @@
 
 namespace thresher::strategies {
 
-/// What a user can be told of a knob.
+/// The documentation of a knob.
 struct KnobHelp {
   std::string_view name;
   std::string_view help;             ///< one line
-  std::vector<std::string> allowed;  ///< every value it takes
+  std::vector<std::string> allowed;  ///< every value that it accepts
 };
 
-/// How one member of Config is called, what it may be, and how C++ spells it.
+/// The name of one member of Config, its allowed values, and its C++ spelling.
 template <class Config>
 struct Knob {
-  std::string_view name;  ///< also the member's name
+  std::string_view name;  ///< the member's name too
   std::string_view help;
-  std::vector<std::string> allowed;                         ///< empty: the problem determines it, nobody chooses it
-  std::function<std::string(const Config&)> text;           ///< as one of `allowed` is written
-  std::function<void(Config&, const std::string&)> assign;  ///< of one of `allowed`
+  std::vector<std::string> allowed;                         ///< empty: the problem determines it, not the user
+  std::function<std::string(const Config&)> text;           ///< in the spelling of `allowed`
+  std::function<void(Config&, const std::string&)> assign;  ///< from one of `allowed`
   std::function<std::string(const Config&)> spelling;       ///< a C++ expression; null: the code does not depend on it
   bool is_flag = false;                                     ///< 1 and 0 are read as true and false
 
   [[nodiscard]] bool is_chosen() const { return !allowed.empty(); }
 };
 
-/// "1, 2, 4"; of many values the first and the last.
+/// "1, 2, 4"; for many values the first and the last.
 inline std::string listed(const std::vector<std::string>& values) {
   constexpr std::size_t many = 32;
   return values.size() < many ? fmt::format("{}", fmt::join(values, ", "))
                               : fmt::format("{}, {}, …, {}", values[0], values[1], values.back());
 }
 
-/// A whole number out of `allowed`.
+/// An integer out of `allowed`.
 template <class Config>
 Knob<Config> number(std::string_view name, int Config::* member, std::initializer_list<int> allowed,
                     std::string_view help) {
@@ -62,7 +62,7 @@ Knob<Config> number(std::string_view name, int Config::* member, std::initialize
           text};
 }
 
-/// Whole numbers from `first` to `last`, `step` apart.
+/// Integers from `first` to `last`, `step` apart.
 template <class Config>
 Knob<Config> range(std::string_view name, int Config::* member, int first, int last, int step, std::string_view help) {
   Knob<Config> knob = number(name, member, {}, help);
@@ -84,7 +84,7 @@ Knob<Config> flag(std::string_view name, bool Config::* member, std::string_view
           true};
 }
 
-/// One of an enumeration, whose enumerators in C++ have the names that users write. `type` is its name in C++.
+/// An enumeration whose C++ enumerators have the names that users write. `type` is its name in C++.
 template <class Config, class Enum>
 Knob<Config> choice(std::string_view name, Enum Config::* member, std::string_view type,
                     std::vector<std::pair<std::string, Enum>> values, std::string_view help) {
@@ -109,7 +109,7 @@ Knob<Config> choice(std::string_view name, Enum Config::* member, std::string_vi
           [type, text](const Config& config) { return fmt::format("{}::{}", type, text(config)); }};
 }
 
-/// A member that follows from the problem: it is spelt in C++, and nobody chooses it.
+/// A member that follows from the problem: it has a C++ spelling, but users do not choose it.
 template <class Config>
 Knob<Config> from_problem(Knob<Config> knob) {
   knob.allowed.clear();
@@ -152,7 +152,7 @@ class KnobTable {
   }
 
   /// `config` with `knobs` in place of its own. Throws Error(invalid_argument) that names `strategy`, the knob, its
-  /// value and what there is.
+  /// value and the allowed ones.
   [[nodiscard]] Config with(Config config, const Knobs& knobs, std::string_view strategy) const {
     for (const auto& [name, value] : knobs) {
       const Knob<Config>& knob = find(name, strategy);
@@ -213,7 +213,7 @@ consteval std::size_t member_count() {
 }
 }  // namespace detail
 
-/// How many members an aggregate has: a table of as many knobs has forgotten none (held by a test of each strategy).
+/// The number of members of an aggregate: a table with as many knobs is complete (a test of each strategy checks it).
 template <class Aggregate>
 inline constexpr std::size_t member_count = detail::member_count<Aggregate>();
 

@@ -1,8 +1,8 @@
 #pragma once
-/// What a strategy would do for a problem on a device, as a value: every launch with its program, its extents and how
-/// its parameter is made from tensors; the workspace; the work that the predictor reads; what the machine code must
-/// hold. The GPU backend, the emulator, the audit, the predictor, the profiler and the list of built-in programs read
-/// it, and nothing else decides what is launched.
+/// A strategy's plan for a problem on a device, as a value. It has every launch with its program, its extents and the
+/// function that makes its parameter from tensors. It also has the workspace, the predictor's work model, and the
+/// expectations of the machine code. The GPU backend, the emulator, the audit, the predictor, the profiler and the list
+/// of built-in programs read it, and nothing else decides what is launched.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -27,10 +27,10 @@
 
 namespace thresher::strategies {
 
-/// What addresses and strides that the copy engine is given are multiples of (machine/tensor_map.hpp).
+/// Addresses and strides given to the TMA are multiples of this (machine/tensor_map.hpp).
 inline constexpr std::int64_t tma_alignment_bytes = 16;
 
-/// Of what is known to fit, as extents of a call do.
+/// For values that are known to fit, such as extents of a call.
 [[nodiscard]] constexpr std::uint32_t narrow(std::int64_t value) noexcept { return static_cast<std::uint32_t>(value); }
 
 struct Extent3 {
@@ -40,22 +40,22 @@ struct Extent3 {
   bool operator==(const Extent3&) const = default;
 };
 
-/// The tensors of one call in the order of the operation (strategies/<operation>/tensors.hpp), its workspace, and what
-/// was packed of the weights once.
+/// The tensors of one call in the order of the operation (strategies/<operation>/tensors.hpp), its workspace, and the
+/// prepacked weights.
 struct CallTensors {
   std::span<const Tensor> tensors{};
   void* workspace = nullptr;
   void* packed = nullptr;  ///< of PlannedCall::packed_bytes(), aligned to 256 bytes
 };
 
-/// A kernel's one parameter for one call, and how many blocks that call takes. Made anew in every `run`, so it lives on
+/// A kernel's one parameter for one call, and the number of blocks of that call. Made anew in every `run`, so it is on
 /// the stack.
 class LaunchArguments {
  public:
   static constexpr std::size_t max_bytes = 1024;
   static constexpr std::size_t max_maps = 6;
 
-  /// A tensor map inside the parameter: whoever launches encodes it there.
+  /// A tensor map inside the parameter: the launcher encodes it there.
   struct Map {
     std::size_t offset = 0;
     machine::TensorMapDescription description;
@@ -63,7 +63,7 @@ class LaunchArguments {
 
   Extent3 grid{};
 
-  /// Copies a parameter struct, whose tensor maps are still to be encoded.
+  /// Copies a parameter struct, whose tensor maps are not encoded yet.
   template <class Params>
   void set(const Params& params) {
     static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= max_bytes);
@@ -77,7 +77,7 @@ class LaunchArguments {
     require_within(size_, offset, sizeof member);
     std::memcpy(bytes_.data() + offset, &member, sizeof member);
   }
-  /// The parameter, which was set as a `Params`. Throws std::logic_error where it has another size.
+  /// The parameter, which was set as a `Params`. Throws std::logic_error if it has another size.
   template <class Params>
   [[nodiscard]] Params get() const {
     static_assert(std::is_trivially_copyable_v<Params>);
@@ -88,9 +88,8 @@ class LaunchArguments {
     std::memcpy(&params, bytes_.data(), sizeof params);
     return params;
   }
-  /// Names the map that lies `offset` bytes into the parameter. Of a tensor without elements nothing is copied: its
-  /// map stays zero. The parameter may still be set. Throws std::logic_error beyond `max_bytes` and beyond
-  /// `max_maps`.
+  /// Describes the map at `offset` bytes into the parameter. Empty tensors need no map; it stays zero. The parameter
+  /// may be set afterwards. Throws std::logic_error beyond `max_bytes` and beyond `max_maps`.
   void add_map(std::size_t offset, const machine::TensorMapDescription& description) {
     const auto* const extents = description.extent;
     if (std::find(extents, extents + description.rank, 0) != extents + description.rank) {
@@ -123,19 +122,19 @@ class LaunchArguments {
   std::size_t map_count_ = 0;
 };
 
-/// Fills in the arguments. False when these tensors are for the launch's alternative (an output that the copy engine
-/// cannot address). Allocates nothing, and throws nothing but std::logic_error of a mistake in the strategy: the
-/// operation validated the tensors.
+/// Fills in the arguments. False when these tensors need the launch's alternative (an output that the TMA cannot
+/// address). Allocates nothing, and throws only std::logic_error for a mistake in the strategy: the operation validated
+/// the tensors.
 using Bind = std::function<bool(const CallTensors&, LaunchArguments&)>;
 
-/// Memory that a launch reads or writes: tensor `index` of the call, or piece `index` of the workspace or of what was
-/// packed.
+/// Memory that a launch reads or writes: tensor `index` of the call, or piece `index` of the workspace or of the packed
+/// weights.
 struct Access {
   enum class Memory : std::uint8_t { tensor, scales, global_scale, workspace, packed };
   enum class Use : std::uint8_t {
-    reads,                ///< what is the same in every call of a plan: weights, and what was made of them
-    depends_on_previous,  ///< what a launch ahead of it writes, of this call or before: a dependent launch waits first
-    writes,               ///< and what a launch ahead may still use: a dependent launch waits first
+    reads,                ///< the same in every call of a plan: weights, and data derived from them
+    depends_on_previous,  ///< written by a previous launch, of this call or before: a PDL launch waits first
+    writes,               ///< may still be in use by a previous launch: a PDL launch waits first
   };
   Memory memory = Memory::tensor;
   std::size_t index = 0;
@@ -149,26 +148,27 @@ struct KernelLaunch {
   Extent3 block{};           ///< threads
   Extent3 cluster{};         ///< blocks
   std::uint32_t shared_bytes = 0;
-  std::uint32_t registers = 0;  ///< of a thread when it starts; 0 where none are handed over (launch_registers.hpp)
-  /// May start before the launch ahead of it on the stream has ended; the kernel waits itself.
+  std::uint32_t registers = 0;  ///< per thread at the start; 0 without register reallocation (launch_registers.hpp)
+  /// Programmatic dependent launch (PDL): may start before the previous launch on the stream has ended; the kernel
+  /// waits itself.
   bool dependent = false;
-  /// Its blocks take tile after tile: the launcher caps grid.x at the clusters that are resident at once.
+  /// Its blocks take tile after tile: the launcher limits grid.x to the clusters that are resident at once.
   bool persistent = false;
   std::vector<Access> accesses{};
   Bind bind{};
-  /// Adds the tensor maps of weights, which are the same in every call of a plan, so that they are described and
-  /// encoded once; null where there are none.
+  /// Adds the tensor maps of weights. They are the same in every call of a plan, so they are described and encoded
+  /// once; null without any.
   std::function<void(const CallTensors&, LaunchArguments&)> bind_weights{};
-  /// Launched when `bind` refuses the tensors; null where it never does.
+  /// Launched when `bind` returns false; null if it never does.
   std::shared_ptr<const KernelLaunch> alternative{};
   Expectations expected{};
 };
 
-/// D = A·Bᵀ in the vendor's library: fp32 [m, n] from two operands of one format.
+/// D = A·Bᵀ by the vendor's library: fp32 [m, n] from two operands of one format.
 struct LibraryProduct {
   std::string title{};
   Format input = Format::fp16;
-  std::int64_t m = 0;  ///< the most rows; a call may have fewer
+  std::int64_t m = 0;  ///< the maximum number of rows; a call may have fewer
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::int64_t d_row_stride = 0;
@@ -182,7 +182,7 @@ struct LibraryProduct {
     std::int64_t rows = 0;
   };
   std::function<Addresses(const CallTensors&)> bind{};
-  std::size_t scratch_piece = 0;  ///< the last one of the workspace, whose size is the library's to say
+  std::size_t scratch_piece = 0;  ///< the last one of the workspace; the library decides its size
 };
 
 /// A function of this CPU, complete on return.
@@ -200,25 +200,25 @@ struct WorkspacePiece {
   std::size_t bytes = 0;
 };
 
-/// What a step asks of a tensor that it reads where it lies.
+/// The alignment that a step needs of a tensor that it reads in place.
 struct Alignment {
   std::size_t tensor = 0;     ///< its index in the call
-  std::size_t row_bytes = 1;  ///< a multiple of which one row lies behind the other; its data, too
+  std::size_t row_bytes = 1;  ///< row strides and the data address are multiples of it
 };
 
 struct PlannedCall {
   std::string strategy{};
   Knobs knobs{};                      ///< all of them, as chosen
   std::vector<Step> steps{};          ///< in the order of the stream
-  std::size_t preparation_steps = 0;  ///< the first so many depend on the tokens alone (DualGemm::prepare)
+  std::size_t preparation_steps = 0;  ///< the first steps, which depend on the tokens alone (DualGemm::prepare)
   std::vector<WorkspacePiece> workspace{};
-  /// What `packing`, a call of the weights alone, makes once when a model is loaded; empty and null where weights are
-  /// taken as they are.
+  /// The result of `packing`, a call with the weights alone when a model is loaded; empty and null if weights are used
+  /// as they are.
   std::vector<WorkspacePiece> packed{};
   std::shared_ptr<const PlannedCall> packing{};
-  std::string packed_layout{};          ///< what `packed` is called in files, its version included
-  std::size_t data_alignment = 16;      ///< bytes that the data pointers of inputs and outputs must be multiples of
-  std::vector<Alignment> alignments{};  ///< beyond that
+  std::string packed_layout{};          ///< the name of `packed` in files, including its version
+  std::size_t data_alignment = 16;      ///< bytes; the data pointers of inputs and outputs must be multiples
+  std::vector<Alignment> alignments{};  ///< additional ones
   WorkModel work{};
   std::string why{};  ///< why this configuration, one sentence
 
@@ -226,7 +226,7 @@ struct PlannedCall {
   [[nodiscard]] std::size_t packed_bytes() const;
 };
 
-/// Appends a piece of `bytes` bytes to a workspace, or to what is packed, and gives its index.
+/// Appends a piece of `bytes` bytes to a workspace, or to packed weights, and returns its index.
 std::size_t add_piece(std::vector<WorkspacePiece>& pieces, std::string name, std::size_t bytes);
 inline std::size_t add_piece(PlannedCall& call, std::string name, std::size_t bytes) {
   return add_piece(call.workspace, std::move(name), bytes);

@@ -1,5 +1,5 @@
 #pragma once
-/// How a strategy says what it cannot run, and refuses to plan it.
+/// The errors of a strategy that cannot run or plan a problem.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,7 +24,7 @@ inline void refuse_infeasible(std::string_view strategy, const Knobs& knobs,
   }
 }
 
-/// Of a strategy that writes outputs as they are.
+/// For a strategy that cannot quantize its output.
 inline std::optional<std::string> cannot_quantize_output(std::string_view strategy, Format out) {
   if (!format_traits(out).is_requantised()) {
     return std::nullopt;

@@ -15,15 +15,14 @@ class Registry {
  public:
   using List = std::vector<const Strategy<Problem>*>;
 
-  /// `operation` names it in messages. The first of a list is what a reader should know first, not what is always
-  /// chosen.
+  /// `operation` names it in messages. The first of a list is the first in documentation, which `plan` need not choose.
   Registry(std::string_view operation, List gpu, List cpu)
       : operation_(operation), gpu_(std::move(gpu)), cpu_(std::move(cpu)) {}
 
   [[nodiscard]] Strategies<Problem> of(DeviceKind kind) const { return kind == DeviceKind::cpu ? cpu_ : gpu_; }
 
-  /// Adds one behind the others, for the life of the process; `strategy` must live as long. Not while another thread
-  /// asks for strategies. Throws Error(invalid_argument) for a name that its kind of device already has.
+  /// Appends one for the life of the process; `strategy` must live as long. Must not run while another thread reads the
+  /// registry. Throws Error(invalid_argument) for a duplicate name within its kind of device.
   void add(const Strategy<Problem>& strategy) {
     List& list = strategy.device_kind() == DeviceKind::cpu ? cpu_ : gpu_;
     if (find_strategy<Problem>(list, strategy.name()) != nullptr) {

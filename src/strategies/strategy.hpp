@@ -1,5 +1,5 @@
 #pragma once
-/// A way to compute an operation, as one object: what it takes, which choices it has, and what it would launch.
+/// A way to compute an operation, as one object: the problems it supports, its knobs, and its launches.
 ///
 /// Everything here is pure: no GPU is needed, and nothing is compiled. To add a strategy, write a folder
 /// src/strategies/<operation>/<strategy>/ with its Config, its KnobTable, its device code and a family
@@ -19,31 +19,31 @@
 
 namespace thresher::strategies {
 
-/// One problem that a strategy's own tests, the emulator's samples and the list of built-in programs run it on.
+/// A problem on which a strategy's own tests, the emulator's samples and the list of built-in programs run it.
 template <class Problem>
 struct Sample {
   Problem problem;
   Knobs knobs;
 };
 
-/// A kernel made to be looked into: with timestamps, or with a part left out or done twice.
+/// A kernel instrumented for profiling: with timestamps, or with a part left out or done twice.
 struct ProfileRequest {
   bool timestamps = false;
   pipeline::Ablation ablation = pipeline::Ablation::none;
 };
 struct ProfiledCall {
   PlannedCall call;
-  std::size_t step = 0;  ///< the one that is looked into
+  std::size_t step = 0;  ///< the profiled step
   pipeline::Shape
-      shape;  ///< its kernel's; timestamps lie in the tensor behind the operation's own (pipeline/timeline.hpp)
+      shape;  ///< of its kernel; timestamps are in the tensor behind the operation's own (pipeline/timeline.hpp)
 };
 
-/// When a strategy is entered into the choice that `plan` makes by itself.
+/// When `plan` considers a strategy by itself.
 enum class Role : std::uint8_t {
-  leads,  ///< before all others where it names candidates: it was measured best there, by more than a prediction says
+  leads,     ///< before all others where it has candidates: measured as the best there, beyond what the prediction says
   competes,  ///< always: the predictor ranks it
-  fallback,  ///< when none that competes can run the problem
-  by_name,   ///< never: it is there to be compared with
+  fallback,  ///< if no strategy that competes can run the problem
+  by_name,   ///< never: it exists for comparison
 };
 
 template <class Problem>
@@ -51,57 +51,58 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// "packed": the folder, the command line, the docs and the report call it so.
+  /// "packed": its name for the folder, the command line, the docs and the report.
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// One line for people.
   [[nodiscard]] virtual std::string_view summary() const = 0;
   [[nodiscard]] virtual DeviceKind device_kind() const = 0;
   [[nodiscard]] virtual Role role(const Problem& problem) const = 0;
-  /// The strategy whose place it takes in `plan`'s own choice wherever it has candidates; empty where there is none.
+  /// The strategy that it replaces in `plan`'s own choice wherever it has candidates; empty for none.
   [[nodiscard]] virtual std::string_view supersedes() const { return {}; }
   [[nodiscard]] virtual std::vector<KnobHelp> knobs() const = 0;
 
-  /// Why it is not made for the problem's formats or for such a device, in one sentence that names both; empty when it
-  /// is. What does not pass here is not a failure of the strategy.
+  /// Why it does not support the problem's formats or such a device, in one sentence that names both; empty if it does.
+  /// An unsupported problem is not a failure of the strategy.
   [[nodiscard]] virtual std::optional<std::string> unsupported_reason(const Problem& problem,
                                                                       const DeviceSpec& device) const = 0;
-  /// Why it cannot run the problem with these knobs whatever the tensors: a sentence with the number and the limit for
-  /// each thing in the way. Throws Error(invalid_argument) for a knob that it does not have or a value that it does not
-  /// take. `knobs` name those that differ from its own choice.
+  /// Why it cannot run the problem with these knobs, whatever the tensors: one sentence with the number and the limit
+  /// per reason. Throws Error(invalid_argument) for an unknown knob or value. `knobs` are those that differ from its
+  /// own choice.
   [[nodiscard]] virtual std::vector<std::string> infeasible_reasons(const Problem& problem, const Knobs& knobs,
                                                                     const DeviceSpec& device) const = 0;
-  /// The knob sets worth predicting, each with every knob, none with an obstacle; empty when it cannot run the problem,
-  /// or should only where it is asked for by name. The one predictor ranks them. `knobs` are kept in every candidate.
+  /// The knob sets worth predicting, each with every knob and without an infeasible reason. Empty when it cannot run
+  /// the problem, or should only on request by name. The one predictor ranks them. `knobs` are kept in every candidate.
   [[nodiscard]] virtual std::vector<Knobs> candidates(const Problem& problem, const Knobs& knobs,
                                                       const DeviceSpec& device) const = 0;
-  /// What it launches with these knobs, which have no obstacle. `problem`'s rows are the most that a call may have:
-  /// the launches' `bind` reads how many there are from the tensors. Throws Error(unsupported) with the first obstacle.
+  /// Its launches with these knobs, which have no infeasible reason. `problem`'s rows are the maximum of a call: the
+  /// launches' `bind` reads the actual number from the tensors. Throws Error(unsupported) with the first infeasible
+  /// reason.
   [[nodiscard]] virtual PlannedCall plan(const Problem& problem, const Knobs& knobs,
                                          const DeviceSpec& device) const = 0;
 
-  /// `plan(…).work` without the launches: what the predictor reads of a candidate, of which there are many. Empty where
-  /// the predictor has no words for it.
+  /// `plan(…).work` without the launches: the predictor's input for a candidate, of which there are many. Empty if the
+  /// predictor cannot model it.
   [[nodiscard]] virtual WorkModel work(const Problem& problem, const Knobs& knobs, const DeviceSpec& device) const {
     return plan(problem, knobs, device).work;
   }
 
-  /// `plan` with one kernel as `request` asks for; empty where none of its kernels can be looked into.
+  /// `plan` with one kernel as `request` asks for; empty if none of its kernels can be profiled.
   [[nodiscard]] virtual std::optional<ProfiledCall> profiled(const Problem& /*problem*/, const Knobs& /*knobs*/,
                                                              const DeviceSpec& /*device*/,
                                                              const ProfileRequest& /*request*/) const {
     return std::nullopt;
   }
 
-  /// Small problems that the kernels of `problem` with these knobs run too, around their tile: one beyond a tile and
-  /// beyond the ring in every dimension, and far less than one tile. For the emulator.
+  /// Small problems for the emulator that run the same kernels as `problem` with these knobs, around their tile size.
+  /// One exceeds a tile and the ring in every dimension, and one is far smaller than a tile.
   [[nodiscard]] virtual std::vector<Problem> edges(const Problem& problem, const Knobs& /*knobs*/,
                                                    const DeviceSpec& /*device*/) const {
     return {problem};
   }
 
-  /// What is compiled ahead of time: into the library, and by `thresher warm`.
+  /// Problems whose kernels are compiled ahead of time: into the library, and by `thresher warm`.
   [[nodiscard]] virtual std::vector<Sample<Problem>> built_in() const { return {}; }
-  /// Small problems that between them set every knob, for the emulator.
+  /// Small problems for the emulator that together set every knob.
   [[nodiscard]] virtual std::vector<Sample<Problem>> samples() const { return {}; }
 };
 
