@@ -4,7 +4,7 @@
 
 namespace thresher::machine::async_copy {
 
-/// Copies 16 bytes, both sides 16-byte aligned; when `valid` is false the source is not read and zeros are written.
+/// Copies 16 bytes, both sides 16-byte aligned. When `valid` is false the source is not read and zeros are written.
 TH_DEVICE void copy16(Shared<u8> destination, Global<u8> source, bool valid = true, Site site = here());
 /// Copies 4 bytes, likewise.
 TH_DEVICE void copy4(Shared<u8> destination, Global<u8> source, bool valid = true, Site site = here());
@@ -14,7 +14,7 @@ TH_DEVICE void commit(Site site = here());
 /// Blocks until at most `pending` of the thread's groups are incomplete; their bytes are visible to this thread only.
 template <int pending>
 TH_DEVICE void wait(Site site = here());
-/// Arrives once on `barrier` when all copies this thread has made so far are complete; counts among its arrivals.
+/// Arrives once on `barrier` when all copies this thread has made so far are complete; counts as one of its arrivals.
 TH_DEVICE void arrive_when_done(Barrier barrier, Site site = here());
 
 }  // namespace thresher::machine::async_copy

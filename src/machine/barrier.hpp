@@ -5,18 +5,19 @@
 
 namespace thresher::machine {
 
-/// Which phase of a barrier a thread waits for: 0 for its first, 1 for its second, 0 for its third…
-/// A wait for the parity *opposite* to the current phase's returns at once: a loader that starts with Phase{1} finds
-/// the slots of a fresh ring free.
+/// The parity of the phase that a thread waits for: 0 for its first, 1 for its second, 0 for its third… A wait for the
+/// parity *opposite* to the current phase's returns at once: a producer that starts with Phase{1} finds the stages of a
+/// new ring free.
 struct Phase {
   u32 parity = 0;
   TH_DEVICE void flip() { parity ^= 1U; }
 };
 
-/// The same barrier object as seen by another block of the cluster; made by cluster::map.
+/// The same barrier object in another block of the cluster; made by cluster::map.
 struct RemoteBarrier {
   u32 address = 0;
-  /// One arrival, release. Default scope on purpose: a cluster-scope release drains every outstanding access first.
+  /// One arrival, release. The default scope is deliberate: a cluster-scope release drains every outstanding access
+  /// first.
   TH_DEVICE void arrive(Site site = here()) const;
   /// Announces bytes and arrives once, on the other block's barrier.
   TH_DEVICE void arrive_expect_bytes(u32 bytes, Site site = here()) const;
@@ -29,11 +30,11 @@ struct Barrier {
   static constexpr u32 bytes = 8;
   TH_DEVICE Barrier offset(u32 barriers) const { return {address + barriers * bytes}; }
 
-  /// One thread calls it: `arrivals` (1 … 2^20−1) complete a phase. Visible to the block's other threads after
+  /// One thread calls it; `arrivals` (1 … 2^20−1) complete a phase. Other threads of the block see it after
   /// fence::barrier_init() by the same thread and then a block (or cluster) barrier.
   TH_DEVICE void init(u32 arrivals, Site site = here()) const;
 
-  /// Release, block scope: what this thread wrote before is visible to whoever sees the phase complete.
+  /// Release, block scope: this thread's earlier writes are visible to threads that see the phase complete.
   TH_DEVICE void arrive(u32 count = 1, Site site = here()) const;
   /// Adds to the bytes that the current phase still awaits, without arriving.
   TH_DEVICE void expect_bytes(u32 count, Site site = here()) const;

@@ -1,14 +1,14 @@
 #pragma once
-/// Time inside a kernel, for profiles. Never steers what a kernel computes.
+/// Time inside a kernel, for profiles. It must not affect a kernel's results.
 #include "machine/types.hpp"
 
 namespace thresher::machine::clock {
 
 /// Cycles of this multiprocessor.
 TH_DEVICE u64 cycles();
-/// Nanoseconds of the whole GPU; ticks coarsely.
+/// Nanoseconds of the whole GPU; the resolution is coarse.
 TH_DEVICE u64 nanoseconds();
-/// Which multiprocessor.
+/// The index of this multiprocessor.
 TH_DEVICE u32 multiprocessor();
 
 }  // namespace thresher::machine::clock

@@ -1,14 +1,14 @@
 #pragma once
-/// Which body of the vocabulary this translation unit gets, and the few macros that a kernel needs.
+/// Selects the vocabulary's body for this translation unit, and defines the few macros that a kernel needs.
 ///
 /// TH_GPU is 1 when a CUDA compiler (NVRTC, or nvcc in either of its passes) reads the source: the bodies are then
 /// those of machine/ptx. Any other compiler gets machine/emulator. Kernel sources never test TH_GPU themselves.
 #if defined(__CUDACC__)
 #define TH_GPU 1
 #define TH_DEVICE __device__ __forceinline__
-/// A kernel: `template <Config config> TH_KERNEL(config.threads, 1) name(TH_GRID_CONSTANT const Params params)`.
-/// On the GPU a __global__ function that NVRTC instantiates by name expression; elsewhere an ordinary function that
-/// emulator::launch calls once for each thread. Parameters are plain structs whose layout is the same in both bodies.
+/// A kernel: `template <Config config> TH_KERNEL(config.threads, 1) name(TH_GRID_CONSTANT const Params params)`. On the
+/// GPU it is a __global__ function that NVRTC instantiates by name expression. Elsewhere it is an ordinary function
+/// that emulator::launch calls once per thread. Parameters are plain structs whose layout is the same in both bodies.
 #define TH_KERNEL(max_threads, min_blocks_per_multiprocessor) \
   __global__ void __launch_bounds__(max_threads, min_blocks_per_multiprocessor)
 #define TH_GRID_CONSTANT __grid_constant__

@@ -4,13 +4,13 @@
 
 namespace thresher::machine::debug {
 
-/// This thread plays `role` from here on ("load", "math 1"); a string literal.
+/// This thread has the role `name` from here on ("load", "math 1"); a string literal.
 TH_DEVICE void role(const char* name, u32 index = 0);
 /// Findings call this barrier `name`[index].
 TH_DEVICE void name_barrier(Barrier barrier, const char* name, u32 index = 0);
-/// The `bytes` from `start` are called `name`[index].
+/// Findings call the `bytes` from `start` `name`[index].
 TH_DEVICE void name_shared(Shared<u8> start, u32 bytes, const char* name, u32 index = 0);
-/// A finding when false.
+/// Reports a finding when false.
 TH_DEVICE void expect(bool condition, const char* sentence, Site site = here());
 
 }  // namespace thresher::machine::debug

@@ -1,11 +1,11 @@
 #pragma once
-/// Memory fences by one thread for its own accesses.
+/// Memory fences of one thread for its own accesses.
 #include "machine/types.hpp"
 
 namespace thresher::machine::fence {
 
 /// Makes this thread's ordinary shared-memory accesses visible to the asynchronous proxy (TMA, wgmma). Each writing
-/// thread executes it BEFORE the barrier that the issuing thread waits behind.
+/// thread executes it BEFORE the barrier that the issuing thread waits for.
 TH_DEVICE void async_shared(Site site = here());
 /// Makes this thread's Barrier::init visible to the cluster and to the asynchronous proxy; then sync the block or
 /// cluster.

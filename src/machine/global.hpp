@@ -1,21 +1,21 @@
 #pragma once
-/// Typed views of global memory: the only way a kernel reaches it without TMA.
+/// Typed views of global memory: the only access of a kernel without TMA.
 #include "machine/types.hpp"
 
 namespace thresher::machine {
 
-/// How long a line should live in L2, for loads that are read once or often.
+/// How long L2 should keep a line, for loads that are read once or often.
 enum class CacheHint : u8 { none, evict_first, evict_last };
 
-/// A typed address in global memory. One 64-bit word in both bodies, so a parameter struct has one layout.
-/// Out-of-bounds and misaligned accesses are findings in the emulator; it knows the buffers given to the launch.
+/// A typed address in global memory. It is one 64-bit word in both bodies, so a parameter struct has one layout.
+/// Out-of-bounds and misaligned accesses are findings in the emulator, which knows the launch's buffers.
 template <typename T>
 struct Global {
   u64 address = 0;
 
-  /// The element `elements` further on. Forming an address is never an access.
+  /// The address `elements` elements later. Forming an address is never an access.
   TH_DEVICE Global offset(i64 elements) const;
-  /// The same address seen as another type.
+  /// The same address as another type.
   template <typename U>
   TH_DEVICE Global<U> as() const {
     return {address};
@@ -25,13 +25,13 @@ struct Global {
   /// Plain weak accesses. T is a scalar or a Vector of 2, 4, 8 or 16 bytes, aligned to its size.
   TH_DEVICE T load(i64 index = 0, Site site = here()) const;
   TH_DEVICE void store(i64 index, const T& value, Site site = here()) const;
-  /// Through the read-only path: nothing may write these bytes during the launch. T has 4, 8 or 16 bytes.
+  /// Through the read-only path: no write to these bytes may happen during the launch. T has 4, 8 or 16 bytes.
   TH_DEVICE T load_read_only(i64 index = 0, CacheHint hint = CacheHint::none, Site site = here()) const;
-  /// Written once and not read again soon: does not displace what L2 holds.
+  /// For data that is written once and not read again soon: does not displace L2's content.
   TH_DEVICE void store_streaming(i64 index, const T& value, Site site = here()) const;
 
-  /// Asks for the 128 bytes around the element to be brought into L2. Not an access: what an earlier grid still writes
-  /// may be asked for, and nothing happens beyond the end of a buffer's last line.
+  /// Prefetches the 128 bytes around the element into L2. It is not an access: data that an earlier grid still writes
+  /// may be prefetched, and nothing happens beyond the end of a buffer's last line.
   TH_DEVICE void prefetch(i64 index = 0) const;
 
   /// GPU-scope acquire load and release store; T is u32 or u64.

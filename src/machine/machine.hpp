@@ -1,5 +1,5 @@
 #pragma once
-/// The whole vocabulary that kernels are written in.
+/// The whole vocabulary in which kernels are written.
 #include "machine/async_copy.hpp"
 #include "machine/barrier.hpp"
 #include "machine/clock.hpp"

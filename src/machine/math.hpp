@@ -1,6 +1,6 @@
 #pragma once
-/// Functions of the mathematics library, within a few units in the last place: for definitions and for kernels whose
-/// time is not in their arithmetic. The fast ones are in machine/numbers.hpp.
+/// Functions of the mathematics library, within a few units in the last place: for definitions and for kernels that are
+/// not bound by arithmetic. The fast ones are in machine/numbers.hpp.
 #include "machine/types.hpp"
 
 namespace thresher::machine::math {

@@ -1,6 +1,6 @@
 #pragma once
-/// The unit that multiplies matrices, as skeletons see it: they issue products, commit them as a group, retire groups,
-/// and read the accumulators of retired ones. What differs between architectures lies behind this concept.
+/// The tensor cores' interface for skeletons: they issue products, commit them as a group, retire groups, and read the
+/// accumulators of retired ones. This concept hides the differences between architectures.
 #include "machine/wgmma.hpp"
 
 namespace thresher::machine {
@@ -9,12 +9,12 @@ namespace thresher::machine {
 /// it as that one does.
 enum class Arch : u8 { sm_90a };
 
-/// An engine's `Accumulators<n>` are a thread's part of a float32 tile [64, n], its `Fragment` a thread's part of an A
-/// operand that is made in registers, its `Descriptor<swizzle>` an operand in shared memory.
+/// An engine's `Accumulators<n>` are a thread's part of a float32 tile [64, n]. Its `Fragment` is a thread's part of an
+/// A operand in registers, its `Descriptor<swizzle>` an operand in shared memory.
 ///
 /// Order in every warpgroup: fence() — multiply… — commit() — retire<pending>() — settle(accumulators) — get. Between a
-/// multiply and the retire() that waits for its group, accumulators and fragments may not be touched and the shared
-/// memory that it reads may not be refilled. An engine that keeps its accumulators elsewhere fetches them in settle().
+/// multiply and the retire() that waits for its group, accumulators and fragments must not be accessed, and the shared
+/// memory that it reads must not be refilled. An engine that keeps its accumulators elsewhere fetches them in settle().
 template <class Engine>
 concept MatrixEngine = requires(
     typename Engine::template Accumulators<64>& sums, const typename Engine::template Accumulators<64>& read,
@@ -44,22 +44,22 @@ struct WarpgroupEngine {
   template <Swizzle swizzle>
   using Descriptor = wgmma::Descriptor<swizzle>;
 
-  /// An operand at `start`; see wgmma::Descriptor for the two distances.
+  /// An operand at `start`; wgmma::Descriptor explains the two distances.
   template <Swizzle swizzle>
   static TH_DEVICE Descriptor<swizzle> descriptor(Shared<u8> start, u32 leading_bytes, u32 stride_bytes) {
     return wgmma::descriptor<swizzle>(start, leading_bytes, stride_bytes);
   }
 
-  /// What was written to accumulators and fragments comes before the products that follow.
+  /// Orders writes to accumulators and fragments before the products that follow.
   static TH_DEVICE void fence(Site site = here()) { wgmma::fence(site); }
 
-  /// Issues D (+)= A·Bᵀ: A in shared memory or a fragment, the contiguous dimension of both operands k.
+  /// Issues D (+)= A·Bᵀ: A in shared memory or a fragment; k is the contiguous dimension of both operands.
   template <typename Element, int columns, class A, Swizzle swizzle>
   static TH_DEVICE void multiply(Accumulators<columns>& d, const A& a, Descriptor<swizzle> b, bool accumulate,
                                  Site site = here()) {
     wgmma::multiply<Element>(d, a, b, accumulate, site);
   }
-  /// Issues the same with a B whose contiguous dimension is n.
+  /// The same with a B whose contiguous dimension is n.
   template <typename Element, int columns, Swizzle swizzle>
   static TH_DEVICE void multiply_columns(Accumulators<columns>& d, const Fragment& a, Descriptor<swizzle> b,
                                          bool accumulate, Site site = here()) {
@@ -74,7 +74,7 @@ struct WarpgroupEngine {
     wgmma::wait<pending>(site);
   }
 
-  /// Accumulators of a retired group, or fragments: accesses stay on their side of this point.
+  /// Accumulators of a retired group, or fragments: the compiler moves no access across this point.
   template <int columns>
   static TH_DEVICE void settle(Accumulators<columns>& accumulators, Site site = here()) {
     wgmma::settle(accumulators, site);

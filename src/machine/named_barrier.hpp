@@ -11,7 +11,7 @@ TH_DEVICE void sync(Site site = here());
 
 namespace named_barrier {
 /// Waits until `threads` threads (a multiple of 32) have arrived at or synced on barrier `id` (1…15); all threads of a
-/// warp call together. Orders memory accesses of those that arrived before those that sync.
+/// warp call it together. Orders memory accesses of those that arrived before those that sync.
 TH_DEVICE void sync(u32 id, u32 threads, Site site = here());
 /// Counts as one of them without waiting.
 TH_DEVICE void arrive(u32 id, u32 threads, Site site = here());

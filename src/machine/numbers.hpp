@@ -1,9 +1,9 @@
 #pragma once
 /// Arithmetic that maps to one or two instructions: approximate functions, packed 16-bit halves, conversions, bit
-/// tricks.
+/// operations.
 ///
 /// A packed word holds two 16-bit values, the first in its low half. "approx" functions flush subnormal results to zero
-/// where it says so and are within 2 units in the last place otherwise; the emulator computes them with the host's
+/// where documented; otherwise they are within 2 units in the last place. The emulator computes them with the host's
 /// library.
 #include "machine/types.hpp"
 
@@ -20,7 +20,7 @@ TH_DEVICE float reciprocal_approx(float x);
 TH_DEVICE float tanh_approx(float x);
 /// a·b + c, one rounding.
 TH_DEVICE float fma(float a, float b, float c);
-/// When one operand is NaN the other is returned, as fmaxf and fminf do.
+/// When one operand is NaN the other is returned, as in fmaxf and fminf.
 TH_DEVICE float max(float a, float b);
 TH_DEVICE float min(float a, float b);
 TH_DEVICE float abs(float x);
@@ -29,13 +29,13 @@ TH_DEVICE float abs(float x);
 namespace convert {
 TH_DEVICE float to_float(Half value);
 TH_DEVICE float to_float(BFloat16 value);
-/// Round to nearest even; beyond the largest finite value gives infinity.
+/// Rounds to nearest even; beyond the largest finite value gives infinity.
 TH_DEVICE Half to_half(float value);
 TH_DEVICE BFloat16 to_bfloat16(float value);
 /// Both at once into a packed word; Element is Half or BFloat16.
 template <typename Element>
 TH_DEVICE u32 pack(float low, float high);
-/// Two e4m3 codes (low byte first) to a packed word of halves, exact; and back, round to nearest even, saturating at
+/// Two e4m3 values (low byte first) to a packed word of halves, exact; and back, rounded to nearest even, saturating at
 /// 448.
 TH_DEVICE u32 e4m3x2_to_half2(u16 codes);
 TH_DEVICE u16 half2_to_e4m3x2(u32 halves);
@@ -45,7 +45,7 @@ TH_DEVICE float bits_float(u32 bits);
 }  // namespace convert
 
 namespace packed {
-/// Element-wise on packed words; Element is Half or BFloat16. Round to nearest even, subnormals kept.
+/// Element-wise on packed words; Element is Half or BFloat16. Rounds to nearest even, subnormals kept.
 template <typename Element>
 TH_DEVICE u32 multiply(u32 a, u32 b);
 template <typename Element>

@@ -1,6 +1,6 @@
 #pragma once
-/// Register hand-over between warpgroups. The pool is the launch's registers × threads: the sum over warpgroups after
-/// all changes must fit, or the increasing ones wait for ever.
+/// Register reallocation (`setmaxnreg`) between warpgroups. The pool is the launch's registers × threads. The sum over
+/// warpgroups after all changes must fit, or the increasing ones wait forever.
 #include "machine/types.hpp"
 
 namespace thresher::machine::registers {

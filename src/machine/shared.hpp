@@ -4,9 +4,9 @@
 
 namespace thresher::machine {
 
-/// A typed address in this block's shared memory: a 32-bit shared-window address on the GPU, the block's rank in its
-/// cluster (bits 31:24) and a byte offset in the emulator. Kernels never look inside; the low bits are the alignment in
-/// both.
+/// A typed address in this block's shared memory. On the GPU it is a 32-bit shared-window address; in the emulator, the
+/// block's rank in its cluster (bits 31:24) and a byte offset. Kernels must not decode it; the low bits are the
+/// alignment in both.
 template <typename T>
 struct Shared {
   u32 address = 0;
@@ -18,8 +18,8 @@ struct Shared {
     return {address};
   }
 
-  /// Plain accesses. T is a scalar or a Vector of 2, 4, 8 or 16 bytes, aligned to its size. The reader of bytes written
-  /// by another thread needs a barrier between; TMA and wgmma reading them need fence::async_shared() before that
+  /// Plain accesses. T is a scalar or a Vector of 2, 4, 8 or 16 bytes, aligned to its size. A read of bytes that
+  /// another thread wrote needs a barrier between them. A read by TMA or wgmma needs fence::async_shared() before that
   /// barrier.
   TH_DEVICE T load(u32 index = 0, Site site = here()) const;
   TH_DEVICE void store(u32 index, const T& value, Site site = here()) const;
@@ -27,8 +27,8 @@ struct Shared {
   TH_DEVICE T atomic_add(u32 index, T value, Site site = here()) const;
 };
 
-/// A typed address in the shared memory of any block of the cluster, made by cluster::map.
-/// The target block must have started (cluster::sync before the first access) and must not have ended.
+/// A typed address in the shared memory of any block of the cluster, made by cluster::map. The target block must have
+/// started (cluster::sync before the first access) and must not have ended.
 template <typename T>
 struct Remote {
   u32 address = 0;

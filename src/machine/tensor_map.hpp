@@ -1,20 +1,20 @@
 #pragma once
-/// The 128 bytes that describe a tensor to the copy engine, and the description they are made from.
+/// The 128 bytes that describe a tensor to the TMA, and the description they are made from.
 #include "machine/types.hpp"
 
 namespace thresher::machine {
 
-/// Opaque. On the GPU what cuTensorMapEncodeTiled writes; in the emulator a decoded TensorMapDescription. Part of a
-/// kernel's parameter struct, which is a grid constant.
+/// Opaque. On the GPU it is written by cuTensorMapEncodeTiled; in the emulator it is a decoded TensorMapDescription.
+/// Part of a kernel's parameter struct, which is a grid constant.
 struct alignas(64) TensorMap {
   u64 opaque[16];
 };
 
-/// How 16-byte chunks of shared memory are permuted inside 8 rows, so that column accesses touch different banks:
-/// address bits [4, 4+n) are XORed with bits [7, 7+n), n = 0, 1, 2, 3. Tiles start at multiples of 128·2^n bytes.
+/// The permutation of 16-byte chunks of shared memory inside 8 rows, so that column accesses use different banks.
+/// Address bits [4, 4+n) are XORed with bits [7, 7+n), n = 0, 1, 2, 3. Tiles start at multiples of 128·2^n bytes.
 enum class Swizzle : u8 { none, b32, b64, b128 };
 
-/// How much of what lies around what a copy asks for comes to L2 with it.
+/// The size of L2 promotion: the bytes around a requested one that are loaded to L2 with it.
 enum class Promotion : u8 { b128, b256 };
 
 enum class ElementType : u8 { uint8, uint16, uint32, fp16, bf16, fp32 };

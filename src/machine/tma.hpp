@@ -17,34 +17,34 @@ At(T...) -> At<static_cast<int>(sizeof...(T))>;
 
 namespace tma {
 
-/// Brings the map itself near. Optional.
+/// Prefetches the map itself. Optional.
 TH_DEVICE void prefetch(const TensorMap& map, Site site = here());
 
-/// Copies one box to `destination` (aligned to the swizzle's 128·2^n bytes, at least 128) and completes its full byte
+/// Copies one box to `destination` (aligned to the swizzle's 128·2^n bytes, at least 128). It completes its full byte
 /// count, zero-filled elements included, on `full`.
 template <int rank>
 TH_DEVICE void load(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at,
                     CacheHint hint = CacheHint::none, Site site = here());
 
-/// The same into the same offset of every block of the cluster whose bit in `block_mask` is set; each of them gets the
-/// bytes completed on its own barrier at the offset of `full`.
+/// The same into the same offset of every block of the cluster whose bit in `block_mask` is set. The bytes of each
+/// block complete on its own barrier at the offset of `full`.
 template <int rank>
 TH_DEVICE void load_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at, u16 block_mask,
                               CacheHint hint = CacheHint::none, Site site = here());
 
-/// Copies one box to this block and completes its bytes on the barrier at `full`'s place in the even block of the pair,
-/// where one thread waits for what both blocks load. Blackwell.
+/// Copies one box to this block and completes its bytes on the barrier at `full`'s offset in the even block of the
+/// pair. There one thread waits for the loads of both blocks. Blackwell.
 template <int rank>
 TH_DEVICE void load_pair(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at, Site site = here());
 
-/// The same into the same offset of every block of the cluster whose bit in `block_mask` is set; each pair of them gets
-/// the bytes completed on the barrier of its even block.
+/// The same into the same offset of every block of the cluster whose bit in `block_mask` is set. The bytes of each pair
+/// complete on the barrier of its even block.
 template <int rank>
 TH_DEVICE void load_pair_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at,
                                    u16 block_mask, Site site = here());
 
 /// Copies a box from `source` (ordinary stores to it need fence::async_shared() and a barrier before). The box may
-/// reach beyond the tensor's end but, unlike a load's, not begin before it: an illegal instruction. Part of the
+/// extend beyond the tensor's end but, unlike a load's, must not begin before it: an illegal instruction. Part of the
 /// thread's current group of stores.
 template <int rank>
 TH_DEVICE void store(const TensorMap& map, Shared<u8> source, At<rank> at, Site site = here());

@@ -1,7 +1,7 @@
 #pragma once
 /// Integers of fixed width, number formats as bit patterns, short vectors, and the source site of a call.
 ///
-/// Device code includes nothing but the project's own headers, so these stand in for <cstdint>.
+/// Device code includes only the project's own headers, so these replace <cstdint>.
 #include "machine/config.hpp"
 
 namespace thresher::machine {
@@ -43,7 +43,7 @@ inline constexpr bool is_same<T, T> = true;
 template <typename T, typename U>
 concept Same = is_same<T, U>;
 
-/// Which call of the vocabulary, in the kernel's source: the emulator's findings name it. Empty on the GPU.
+/// The call of the vocabulary in the kernel's source, which the emulator's findings name. Empty on the GPU.
 #if TH_GPU
 struct Site {};
 TH_DEVICE constexpr Site here() { return {}; }
@@ -52,7 +52,7 @@ struct Site {
   const char* file = "";
   int line = 0;
 };
-/// As a default argument it is evaluated where the vocabulary call stands.
+/// As a default argument it is evaluated at the vocabulary call.
 constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
 #endif
 

@@ -1,14 +1,14 @@
 #pragma once
-/// Threads of one warp together. Every call is made by all 32 threads (or all in `mask`).
+/// Operations of the threads of one warp. All 32 threads (or all in `mask`) make every call.
 #include "machine/types.hpp"
 
 namespace thresher::machine::warp {
 
 inline constexpr u32 all_lanes = 0xFFFFFFFFU;
 
-/// This thread's place in its warp.
+/// This thread's index in its warp.
 TH_DEVICE u32 lane();
-/// The warp's place in its block, in a form that the compiler knows to be the same for the whole warp.
+/// The warp's index in its block, in a form that the compiler knows to be uniform in the warp.
 TH_DEVICE u32 index(Site site = here());
 /// index() / 4, uniform as well.
 TH_DEVICE u32 group_index(Site site = here());
@@ -16,7 +16,7 @@ TH_DEVICE u32 group_index(Site site = here());
 /// True for one thread of the warp, the same one each time.
 TH_DEVICE bool elect(Site site = here());
 
-/// The value of `source`'s thread; T is a 4-byte type (u32, i32, float).
+/// The value of the thread `source`; T is a 4-byte type (u32, i32, float).
 template <typename T>
 TH_DEVICE T shuffle(T value, u32 source, Site site = here());
 template <typename T>

@@ -2,8 +2,8 @@
 /// Matrix products of a warpgroup (4 warps, the first at a multiple of 4): D[64,n] += A[64,k]·B[n,k]ᵀ, asynchronous.
 ///
 /// Order in every warpgroup: fence() — multiply… — commit() — wait<pending>() — settle(accumulators). All 128 threads
-/// make every call together with the same arguments. Between multiply and the wait that retires it, its accumulators
-/// and A fragments may not be touched and the shared memory it reads may not be refilled.
+/// make every call together with the same arguments. Between a multiply and the wait that retires it, its accumulators
+/// and A fragments must not be accessed, and the shared memory that it reads must not be refilled.
 #include "machine/shared.hpp"
 #include "machine/tensor_map.hpp"
 
@@ -17,7 +17,7 @@ TH_DEVICE constexpr u32 column(u32 thread, u32 i) { return (i / 4) * 8 + (thread
 }  // namespace fragment
 
 #if TH_GPU
-/// What the emulator knows about accumulators and fragments beyond their values. Empty on the GPU.
+/// The emulator's record of accumulators and fragments beyond their values. Empty on the GPU.
 struct AccumulatorShadow {};
 struct FragmentShadow {};
 #endif
@@ -31,8 +31,8 @@ struct FragmentShadow {};
 
 namespace thresher::machine {
 
-/// A thread's part of a float32 tile [64, columns], columns = 8, 16 … 256. Its elements are reached only through get
-/// and set, so that the emulator sees reads before the wait and reads of what was never computed.
+/// A thread's part of a float32 tile [64, columns], columns = 8, 16 … 256. Its elements are accessed only through get
+/// and set, so that the emulator sees reads before the wait and reads of uninitialized elements.
 template <int columns>
 class Accumulators {
  public:
@@ -51,7 +51,7 @@ class Accumulators {
 namespace wgmma {
 
 /// A thread's part of an A tile [64, k] in registers, k = 16 for 16-bit elements and 32 for 8-bit ones. Word 0 is (row,
-/// first columns), 1 is row + 8, 2 is the second half of the columns, 3 is both; row = 16·warp + lane/4; a word holds
+/// first columns), 1 is row + 8, 2 is the second half of the columns, 3 is both; row = 16·warp + lane/4. A word holds
 /// columns 2c, 2c+1 (16-bit) or 4c … 4c+3 (8-bit), c = lane%4.
 struct Fragment {
   u32 word[4];
@@ -61,21 +61,21 @@ struct Fragment {
 static_assert(sizeof(Fragment) == 16);
 #endif
 
-/// Which dimension of an operand is contiguous in shared memory. 8-bit elements: k only.
+/// The dimension of an operand that is contiguous in shared memory. 8-bit elements: k only.
 enum class Major : u8 { k, mn };
 
 /// A typed matrix descriptor. For Major::k and a swizzle of s = 32, 64 or 128 bytes a row of the tile is s bytes and 8
-/// rows are one swizzle atom: stride_bytes is the distance between groups of 8 rows (8·s when dense) and leading_bytes
+/// rows are one swizzle atom. stride_bytes is the distance between groups of 8 rows (8·s when dense) and leading_bytes
 /// is unused. For Swizzle::none cores of 8 rows × 16 bytes are dense; leading_bytes separates cores along k,
-/// stride_bytes along rows. For Major::mn with a swizzle of s bytes, s bytes of the mn dimension × 8 of k are one atom:
-/// stride_bytes is the distance between groups of 8 along k, leading_bytes between groups of s bytes along mn.
+/// stride_bytes along rows. For Major::mn with a swizzle of s bytes, s bytes of the mn dimension × 8 of k are one atom.
+/// There stride_bytes is the distance between groups of 8 along k, leading_bytes between groups of s bytes along mn.
 template <Swizzle swizzle>
 struct Descriptor {
   u64 bits;
   /// The same operand starting `bytes` (a multiple of 16) later: inside a swizzle atom a step along k of 16 or 32
   /// elements.
   TH_DEVICE Descriptor advance(u32 bytes) const { return {bits + (bytes >> 4)}; }
-  /// The same operand anywhere later in shared memory, added in the lower word alone: an address never carries into the
+  /// The same operand anywhere later in shared memory, added in the lower word only: an address never carries into the
   /// next field.
   TH_DEVICE Descriptor later(u32 bytes) const {
     constexpr u64 upper_half = 0xFFFFFFFF00000000U;
@@ -93,8 +93,8 @@ TH_DEVICE constexpr Descriptor<swizzle> descriptor(Shared<u8> start, u32 leading
 /// Orders this warpgroup's earlier accumulator and fragment writes before the multiplies that follow.
 TH_DEVICE void fence(Site site = here());
 
-/// No access to these registers moves across this point in the compiled code. Before fence() for accumulators that were
-/// set and fragments that were written; after the wait for accumulators that will be read: get() without it is a
+/// The compiler moves no access to these registers across this point. Call it before fence() for accumulators that were
+/// set and fragments that were written, and after the wait for accumulators that will be read. get() without it is a
 /// finding.
 template <int columns>
 TH_DEVICE void settle(Accumulators<columns>& accumulators, Site site = here());
@@ -106,7 +106,7 @@ template <typename Element, Major a_major = Major::k, Major b_major = Major::k, 
           Swizzle b_swizzle>
 TH_DEVICE void multiply(Accumulators<columns>& d, Descriptor<a_swizzle> a, Descriptor<b_swizzle> b, bool accumulate,
                         Site site = here());
-/// The same with A from registers. The fragment's words may not be overwritten before the wait that retires it.
+/// The same with A from registers. The fragment's words must not be overwritten before the wait that retires it.
 template <typename Element, Major b_major = Major::k, int columns, Swizzle b_swizzle>
 TH_DEVICE void multiply(Accumulators<columns>& d, const Fragment& a, Descriptor<b_swizzle> b, bool accumulate,
                         Site site = here());

@@ -1,5 +1,5 @@
 #pragma once
-/// What the emulator knows about a thread's accumulators beyond their values.
+/// The emulator's record of a thread's accumulators beyond their values.
 #include "machine/types.hpp"
 
 namespace thresher::machine {
@@ -27,7 +27,7 @@ class AccumulatorShadow {
   }
   void on_settle(Site site);
 
-  /// What the multiply that uses the accumulators reads and changes.
+  /// The part that a multiply with the accumulators reads and changes.
   struct State {
     u64 defined[2] = {};            ///< bit per element
     u32 group = 0;                  ///< the warpgroup's wgmma group that last used them, 0: none
@@ -43,9 +43,9 @@ class AccumulatorShadow {
   void report_get(int element, Site site) const;
   void report_set(int element, Site site) const;
 
-  // Of the thread that the accumulators belong to.
-  const u32* fences_;  // how many wgmma fences it has executed
-  const u32* waited_;  // and how many groups it has waited for
+  // These point into the thread that owns the accumulators.
+  const u32* fences_;  // wgmma fences that the thread has executed
+  const u32* waited_;  // groups that it has waited for
 };
 
 }  // namespace thresher::machine

@@ -1,5 +1,5 @@
 #pragma once
-/// Time in the emulator: how many steps the launch has made.
+/// Time in the emulator: the number of steps of the launch.
 #include "machine/clock.hpp"
 #include "machine/emulator/engine/calls.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Clusters in the emulator: their blocks run together.
+/// Clusters in the emulator: their blocks run interleaved.
 #include "machine/cluster.hpp"
 #include "machine/emulator/barrier.hpp"
 #include "machine/emulator/engine/calls.hpp"

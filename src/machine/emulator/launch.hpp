@@ -1,5 +1,5 @@
 #pragma once
-/// Where a thread stands, in the emulator.
+/// A thread's indices, in the emulator.
 #include "machine/emulator/engine/calls.hpp"
 #include "machine/launch.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-/// ldmatrix, stmatrix, movmatrix and mma in the emulator. A thread's row address comes from the warp; the accesses are
-/// its own.
+/// ldmatrix, stmatrix, movmatrix and mma in the emulator. A thread's row address comes from the warp, but the thread
+/// makes the accesses itself.
 #include <cmath>
 
 #include "machine/emulator/engine/calls.hpp"
@@ -11,7 +11,7 @@
 namespace thresher::machine::matrix {
 namespace emulated {
 
-/// The row addresses of all tiles, from the threads that name them: 16-byte aligned, 8 of a tile.
+/// The row addresses of all tiles, from the threads that provide them: 16-byte aligned, 8 per tile.
 template <int count>
 const auto* rows(const char* call, Shared<u8> row, Site site) {
   static_assert(count == 1 || count == 2 || count == 4, "1, 2 or 4 tiles");
@@ -90,7 +90,7 @@ inline u32 transpose(u32 word, Site site) {
 
 namespace emulated {
 
-/// One thread's words of both operands, widened.
+/// One thread's words of both operands, as float32.
 struct Fragments {
   float a[8];
   float b[4];
@@ -98,7 +98,7 @@ struct Fragments {
 
 }  // namespace emulated
 
-/// In ascending k, as wgmma's sums are.
+/// In ascending k, as for wgmma.
 template <typename Element>
 void multiply(float (&sums)[4], const Tiles<4>& a, const Tiles<2>& b, Site site) {
   namespace from = convert::emulated;

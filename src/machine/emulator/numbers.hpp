@@ -1,5 +1,5 @@
 #pragma once
-/// Arithmetic in the emulator, by the host's library and the conversions of formats/.
+/// Arithmetic in the emulator, with the host's library and the conversions of formats/.
 #include <cmath>
 
 #include "formats/numbers.hpp"
@@ -63,8 +63,8 @@ inline float bits_float(u32 bits) { return __builtin_bit_cast(float, bits); }
 namespace packed {
 namespace emulated {
 
-/// p + c in double precision, its last bit set when anything was lost: a later rounding to fewer bits then is the only
-/// one.
+/// p + c in double precision; its last bit is set if the sum is inexact, so that a later rounding to fewer bits is the
+/// only one.
 inline double sum_to_odd(double p, double c) {
   const double sum = p + c;
   const double c_part = sum - p;

@@ -1,5 +1,5 @@
 #pragma once
-/// The register pool in the emulator: increases wait until it has enough.
+/// The register pool in the emulator: an increase waits until the pool has enough.
 #include "machine/emulator/engine/calls.hpp"
 #include "machine/registers.hpp"
 

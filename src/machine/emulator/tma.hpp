@@ -1,5 +1,5 @@
 #pragma once
-/// The copy engine in the emulator. Cache hints have no effect.
+/// The TMA in the emulator. Cache hints have no effect.
 #include "machine/emulator/barrier.hpp"
 #include "machine/emulator/engine/calls.hpp"
 #include "machine/tma.hpp"

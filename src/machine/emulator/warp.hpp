@@ -1,5 +1,5 @@
 #pragma once
-/// Warps in the emulator: lanes meet and exchange words.
+/// Warps in the emulator: lanes synchronise and exchange words.
 #include "machine/emulator/engine/calls.hpp"
 #include "machine/warp.hpp"
 
@@ -24,7 +24,7 @@ inline const auto* exchange(const char* call, u64 word, Site site) {
 }  // namespace emulated
 
 inline u32 lane() { return emulator::calls::lane(); }
-/// A shuffle on the GPU, where a lane that asks alone waits for ever.
+/// On the GPU this is a shuffle, in which a lane that calls alone waits forever.
 inline u32 index(Site site) {
   emulated::exchange("warp::index", 0, site);
   return emulator::calls::thread_index() / 32;
@@ -57,7 +57,7 @@ T shuffle_up(T value, u32 distance, Site site) {
   return lane() >= distance ? emulated::value_of<T>(given[lane() - distance]) : value;
 }
 
-/// One meeting instead of five: each lane makes by itself the steps that lead to its own value.
+/// One exchange instead of five: each lane computes the steps that lead to its own value.
 template <typename T, typename Combine>
 T reduce(T value, const Combine& combine, Site site) {
   const auto* given = emulated::exchange("warp::reduce", emulated::word_of(value), site);

@@ -1,5 +1,6 @@
 #pragma once
-/// mbarrier on the GPU. Each wait loop is one block of PTX: a loop in C++ makes the compiler serialise wgmma around it.
+/// mbarrier on the GPU. Each wait loop is one block of PTX: a loop in C++ would make the compiler serialise wgmma
+/// around it.
 #include "machine/barrier.hpp"
 
 namespace thresher::machine {

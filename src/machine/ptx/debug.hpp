@@ -1,5 +1,5 @@
 #pragma once
-/// Nothing: names and expectations are the emulator's.
+/// Empty: names and expectations are only for the emulator.
 #include "machine/debug.hpp"
 
 namespace thresher::machine::debug {

@@ -1,5 +1,5 @@
 #pragma once
-/// The launch as a thread sees it on the GPU.
+/// The launch on the GPU.
 #include "machine/launch.hpp"
 
 namespace thresher::machine::launch {

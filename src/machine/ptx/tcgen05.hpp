@@ -1,6 +1,6 @@
 #pragma once
-/// tcgen05 on the GPU (sm_100f). A thread that issues is elected: outside of an elected branch the compiler would make
-/// a loop that issues once for each thread.
+/// tcgen05 on the GPU (sm_100f). The issuing thread is elected: outside of an elected branch the compiler would
+/// generate a loop that issues once per thread.
 #include "machine/tcgen05.hpp"
 
 namespace thresher::machine::tcgen05 {

@@ -55,13 +55,13 @@ TH_DEVICE void after_barrier(Site) { asm volatile("tcgen05.fence::after_thread_s
 
 namespace ptx {
 
-/// The place with this warp's quarter of the lanes, and `more` lanes within it.
+/// The address with this warp's quarter of the lanes, and `more` lanes within it.
 TH_DEVICE u32 in_own_quarter(Columns from, u32 more) {
   const u32 quarter = (threadIdx.x / 32U) % 4U;
   return from.address + ((quarter * 32U + more) << 16U);
 }
 
-/// Operand numbers and outputs of a load of so many words.
+/// Operand numbers and outputs of a load of that many words.
 #define TH_TENSOR_LIST_4 "%0, %1, %2, %3"
 #define TH_TENSOR_OUTPUTS_4 "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
 #define TH_TENSOR_LIST_8 TH_TENSOR_LIST_4 ", %4, %5, %6, %7"
@@ -94,7 +94,7 @@ TH_DEVICE u32 in_own_quarter(Columns from, u32 more) {
                  : "r"(address)                                                                       \
                  : "memory");                                                                         \
   }
-/// A fragment of so many words is of a quarter as many groups of 256 bits.
+/// A fragment's word count is four per group of 256 bits.
 #define TH_TENSOR_LOADS(count, groups)                    \
   template <>                                             \
   struct Load<count> {                                    \
@@ -142,7 +142,7 @@ TH_DEVICE Words<count / 2> load_fragments(Columns from, u32 slab, Site) {
   return words;
 }
 
-/// Nothing that uses the words moves before the wait in the compiled code.
+/// No use of the words moves before the wait in the compiled code.
 template <int count>
 TH_DEVICE void wait_loads(Words<count>& words, Site) {
   asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");

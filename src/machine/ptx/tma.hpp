@@ -1,5 +1,5 @@
 #pragma once
-/// The copy engine on the GPU.
+/// The TMA on the GPU.
 #include "machine/tma.hpp"
 
 namespace thresher::machine::tma {
@@ -17,7 +17,7 @@ TH_DEVICE u64 address(const TensorMap& map) { return reinterpret_cast<u64>(&map)
 #define TH_COORDINATES_4(at) TH_COORDINATES_3(at), "r"((at).coordinate[3])
 #define TH_COORDINATES_5(at) TH_COORDINATES_4(at), "r"((at).coordinate[4])
 
-/// `list` are the coordinates' operand numbers; the operands after them are %a and %b.
+/// `list` are the operand numbers of the coordinates; the operands after them are %a and %b.
 #define TH_TMA_LOAD(rank, list)                                                                                        \
   asm volatile("cp.async.bulk.tensor." #rank "d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" list \
                "}], [%2];" ::"r"(destination.address),                                                                 \
@@ -41,7 +41,8 @@ TH_DEVICE u64 address(const TensorMap& map) { return reinterpret_cast<u64>(&map)
                "[%0], [%1, {" list "}], [%2], %" #a ", %" #b ";" ::"r"(destination.address),                       \
                "l"(address(map)), "r"(full.address), TH_COORDINATES_##rank(at), "h"(block_mask), "l"(policy(hint)) \
                : "memory")
-/// The same place in the even block of a pair: bit 24 of an address in a cluster's shared memory tells the two apart.
+/// The same address in the even block of a pair: bit 24 of an address in a cluster's shared memory distinguishes the
+/// two.
 #define TH_TMA_LOAD_PAIR(rank, list)                                                                  \
   asm volatile("cp.async.bulk.tensor." #rank                                                          \
                "d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" list \

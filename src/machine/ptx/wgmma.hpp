@@ -26,7 +26,7 @@ namespace wgmma {
 
 namespace ptx {
 
-/// One instruction for each element type, operand source and width: specialised below.
+/// One instruction per element type, operand source and width: specialised below.
 template <typename Element, int columns>
 struct FromShared;
 template <typename Element, int columns>

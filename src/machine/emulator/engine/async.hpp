@@ -1,5 +1,5 @@
 #pragma once
-/// Work that the hardware does beside the threads: issued now, completed at a moment that the schedule chooses.
+/// Asynchronous work of the hardware: issued now, completed when the schedule says.
 #include <deque>
 #include <memory>
 #include <vector>
@@ -14,7 +14,7 @@ class AsyncWork {
   AsyncWork(const AsyncWork&) = delete;
   AsyncWork& operator=(const AsyncWork&) = delete;
   virtual ~AsyncWork() = default;
-  /// Moves the data, then tells whoever waits.
+  /// Moves the data, then notifies the waiting threads.
   virtual void complete() = 0;
 };
 
@@ -30,14 +30,14 @@ class AsyncEngine {
   /// Whether a completion should come before the next step of a thread.
   [[nodiscard]] bool eager(Random& random) const { return !empty() && random.once_in(complete_once_in_); }
   void complete_one(Random& random);
-  /// Drops everything that is left.
+  /// Discards all remaining work.
   void clear();
 
  private:
   Order order_ = Order::earliest;
   std::uint32_t complete_once_in_ = 0;
   std::vector<std::unique_ptr<AsyncWork>> loose_;
-  std::vector<AsyncQueue*> queues_;  // those that hold work
+  std::vector<AsyncQueue*> queues_;  // those with work
 };
 
 }  // namespace thresher::emulator

@@ -39,7 +39,7 @@ class SmallCopy final : public AsyncWork {
   std::uint32_t bytes_;
 };
 
-/// Stands in the thread's queue behind the copies it speaks for.
+/// Is queued behind the copies that it covers.
 class Arrival final : public AsyncWork {
  public:
   Arrival(Engine& engine, Thread& thread, Mbarrier& barrier, std::uint32_t clock, std::uint32_t site)
@@ -119,7 +119,7 @@ void copy_async_arrive(std::uint32_t barrier_address, Site where) {
   Mbarrier& barrier = engine.barriers.at(barrier_address, "async_copy::arrive_when_done", site);
   engine.barriers.check_published(thread, barrier, false, "async_copy::arrive_when_done", site);
   AsyncCopies& copies = copies_of(engine, thread);
-  // Copies that come later are not covered: they have a later clock.
+  // Later copies are not covered: they have a later clock.
   engine.scheduler.submit(std::make_unique<Arrival>(engine, thread, barrier, copies.clock++, site), &copies.queue);
 }
 

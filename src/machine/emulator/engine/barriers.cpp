@@ -30,7 +30,7 @@ void Barriers::complete_phase_if_due(Mbarrier& barrier) {
   barrier.completed.join(barrier.arriving);
   barrier.arriving.clear();
   scheduler_.progress();
-  // Whoever waits for this phase learns of it now; what later phases add is not theirs yet.
+  // Threads that wait for this phase learn its releases now; those of later phases are not for them yet.
   std::vector<Thread*> waiters;
   waiters.swap(barrier.waiters);
   for (Thread* waiter : waiters) {
@@ -157,7 +157,8 @@ void barrier_init(std::uint32_t address, std::uint32_t arrivals, Site where) {
   barrier.expected = arrivals;
   barrier.pending = arrivals;
   barrier.bytes = 0;
-  barrier.phase += barrier.phase % 2;  // a barrier initialised again starts with parity 0; its lane's clock goes on
+  barrier.phase +=
+      barrier.phase % 2;  // a barrier that is initialised again starts with parity 0; its lane's clock continues
   barrier.arriving.clear();
   barrier.init = self;
   barrier.published = false;

@@ -14,15 +14,14 @@ class Barriers {
 
   /// The initialised barrier at `address`; fatal when there is none.
   Mbarrier& at(std::uint32_t address, const char* call, std::uint32_t site_number);
-  /// A thread other than the initialising one must know of the init, and the copy engine and other blocks need its
-  /// fence too.
+  /// A thread other than the initialising one must know of the init; the TMA and other blocks need its fence too.
   void check_published(const Thread& thread, const Mbarrier& barrier, bool needs_fence, const char* call,
                        std::uint32_t site_number);
   void arrive(Mbarrier& barrier, std::uint32_t count, const Thread& thread, const char* what,
               std::uint32_t site_number);
   void expect_bytes(Mbarrier& barrier, std::uint32_t bytes, std::uint32_t site_number);
   void complete_bytes(Mbarrier& barrier, std::uint64_t bytes);
-  /// The cluster's barrier, when a thread has arrived there or ended.
+  /// Completes the phase of the cluster's barrier, when a thread has arrived there or ended.
   void finish_cluster_phase_if_complete();
 
  private:

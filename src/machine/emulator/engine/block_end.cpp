@@ -7,7 +7,7 @@ namespace thresher::emulator {
 void check_block_end(const Cluster& cluster, const Block& block, const Ordering& ordering, const Words& words,
                      Findings& findings) {
   VectorClock known;
-  VectorClock over;  // known, or executed before a cluster barrier: no longer under way
+  VectorClock over;  // known, or executed before a cluster barrier: no longer in flight
   for (std::uint32_t t = 0; t < block.threads; ++t) {
     const Thread& thread = *cluster.threads[block.first_thread + t];
     known.join(thread.knowledge.seen);

@@ -1,12 +1,12 @@
 #pragma once
-/// What must hold when a block or a cluster ends.
+/// The invariants at the end of a block or a cluster.
 #include "machine/emulator/engine/findings.hpp"
 #include "machine/emulator/engine/words.hpp"
 
 namespace thresher::emulator {
 
-/// When the last thread of a block ends, nothing that it started, and nothing that others do to its shared memory, is
-/// still under way.
+/// When the last thread of a block ends, none of its own asynchronous work may be in flight, nor accesses of others to
+/// its shared memory.
 void check_block_end(const Cluster& cluster, const Block& block, const Ordering& ordering, const Words& words,
                      Findings& findings);
 /// When a cluster ends, none of its barriers awaits bytes.

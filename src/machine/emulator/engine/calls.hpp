@@ -1,5 +1,5 @@
 #pragma once
-/// What the vocabulary's bodies call: one function for each thing a GPU thread can do. Addresses are those of the
+/// The calls of the vocabulary's bodies: one function per operation of a GPU thread. Addresses are those of the
 /// handles.
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace thresher::emulator::calls {
 
 using machine::Site;
 
-// --- where the thread stands -----------------------------------------------------------------------------------------
+// --- thread indices --------------------------------------------------------------------------------------------------
 struct Index {
   std::uint32_t x, y, z;
 };
@@ -24,7 +24,7 @@ struct Index {
 [[nodiscard]] std::uint64_t clock_cycles();
 
 // --- memory ----------------------------------------------------------------------------------------------------------
-enum class Space : std::uint8_t { own, cluster };  ///< whose shared memory an address may name
+enum class Space : std::uint8_t { own, cluster };  ///< whose shared memory an address may refer to
 enum class GlobalRead : std::uint8_t { plain, read_only, acquire };
 enum class GlobalWrite : std::uint8_t { plain, release };
 enum class Atomic : std::uint8_t { add_u32, add_u64, add_f32, exchange, compare_exchange };
@@ -57,11 +57,11 @@ void earlier_grids_wait(Site site);
 void registers_change(std::uint32_t count, bool increase, Site site);
 
 // --- warps -----------------------------------------------------------------------------------------------------------
-/// Meets the other lanes of `mask`; `words[lane]` is what each gave (0 for absent ones) and stays so until the next
-/// meeting.
+/// Synchronises with the other lanes of `mask`. `words[lane]` is each lane's word (0 for absent lanes) and stays so
+/// until the next exchange.
 const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::uint32_t mask, bool orders, Site site);
 [[nodiscard]] std::uint32_t lane();
-/// ldmatrix and stmatrix want 16-byte aligned rows inside shared memory.
+/// ldmatrix and stmatrix need 16-byte aligned rows inside shared memory.
 void check_matrix_row(std::uint32_t address, Site site);
 
 // --- asynchronous copies ---------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ void tma_load(std::uint32_t destination, const void* map, std::uint32_t barrier,
               Site site);
 void tma_load_multicast(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at,
                         int rank, std::uint16_t mask, Site site);
-/// Completes on the barrier of the pair's even block.
+/// Completes on the barrier of the CTA pair's even block.
 void tma_load_pair(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at, int rank,
                    Site site);
 void tma_load_pair_multicast(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at,
@@ -84,7 +84,7 @@ void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t by
 void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
                          std::uint16_t mask, Site site);
 void tma_commit(Site site);
-/// Waits until at most `pending` groups are left: to have read, or to have written too.
+/// Waits until at most `pending` groups have not finished reading, or if `written`, writing.
 void tma_wait(std::uint32_t pending, bool written, Site site);
 
 // --- names -----------------------------------------------------------------------------------------------------------

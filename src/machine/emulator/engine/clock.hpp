@@ -1,10 +1,10 @@
 #pragma once
-/// Vector clocks: what an agent knows to have happened.
+/// Vector clocks: the events that an agent knows to have happened.
 ///
-/// A lane is an agent whose actions are ordered one after the other: a thread, the phases of one mbarrier (all
-/// asynchronous bytes of one phase become known together), the wgmma groups of a warpgroup, the copy groups of a
-/// thread. An action has a lane and that lane's clock; it happened before whatever an agent does next iff the agent's
-/// clock for the lane has reached the action's.
+/// A lane is an agent whose actions are ordered. It is a thread, the phases of one mbarrier (all asynchronous bytes of
+/// one phase become known together), the wgmma groups of a warpgroup, or the copy groups of a thread. An action has a
+/// lane and that lane's clock. It happened before an agent's next action iff the agent's clock for the lane has reached
+/// the action's.
 #include <cstdint>
 #include <vector>
 
@@ -18,7 +18,7 @@ class VectorClock {
   [[nodiscard]] bool empty() const { return ticks_.empty(); }
   void clear() { ticks_.clear(); }
 
-  /// Raises one lane; true when that was news.
+  /// Raises one lane; true if that changed it.
   bool raise(Lane lane, std::uint32_t tick) {
     if (lane >= ticks_.size()) {
       ticks_.resize(lane + std::size_t{1}, 0);
@@ -29,17 +29,17 @@ class VectorClock {
     ticks_[lane] = tick;
     return true;
   }
-  /// Lane by lane the later of both.
+  /// The maximum of both, lane by lane.
   void join(const VectorClock& other);
-  /// Lane by lane the earlier of both.
+  /// The minimum of both, lane by lane.
   void meet(const VectorClock& other);
 
  private:
   std::vector<std::uint32_t> ticks_;
 };
 
-/// What an agent knows, and which ordinary writes to shared memory among it were followed by a proxy fence in the
-/// writing thread. There is no such fence for global memory.
+/// The events that an agent knows. Also, which of the ordinary writes to shared memory among them were followed by a
+/// proxy fence in the writing thread. There is no such fence for global memory.
 struct Knowledge {
   VectorClock seen;
   VectorClock fenced_shared;

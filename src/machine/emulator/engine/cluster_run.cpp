@@ -1,4 +1,4 @@
-// How a cluster's blocks and threads start and end.
+// The start and end of a cluster's blocks and threads.
 #include <exception>
 
 #include "machine/emulator/engine/block_end.hpp"
@@ -34,7 +34,7 @@ void build_block(Block& block, const LaunchShape& shape, std::vector<std::unique
   }
 }
 
-/// What a real block finds in its shared memory is anything; this is a pattern that no computation expects.
+/// Shared memory is uninitialized at the start of a real block; this is a pattern that no computation expects.
 constexpr std::uint8_t fresh_shared_byte = 0xCD;
 
 void clear_block(Block& block, const LaunchShape& shape) {

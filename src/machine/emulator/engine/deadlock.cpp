@@ -9,8 +9,8 @@
 namespace thresher::emulator {
 namespace {
 
-/// Whether the lanes that a thread waits for have ended or wait in another meeting, so that they will never come; lanes
-/// that wait for a barrier are kept from coming by something else.
+/// Whether the lanes that a thread waits for have ended or wait in another warp exchange, so that they will never come.
+/// Lanes that wait for a barrier have another cause.
 bool left_by_the_rest(const Thread& thread) {
   const auto& meeting = *static_cast<const WarpMeeting*>(thread.wait.object);
   for (const Thread* other : thread.warp->lanes) {
@@ -25,7 +25,7 @@ bool left_by_the_rest(const Thread& thread) {
   return false;
 }
 
-/// All have arrived and no copy is under way, but the bytes announced are not those delivered.
+/// All have arrived and no copy is in flight, but the announced bytes differ from those delivered.
 bool lacks_only_bytes(const Wait& wait) {
   const auto& barrier = *static_cast<const Mbarrier*>(wait.object);
   return barrier.pending == 0 && barrier.bytes != 0 && barrier.phase % 2 == wait.number;

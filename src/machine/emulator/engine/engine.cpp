@@ -8,7 +8,7 @@ namespace thresher::emulator {
 
 thread_local constinit Engine* Engine::running_ = nullptr;
 
-/// The engine is the host thread's current one for as long as this lives.
+/// Makes the engine the host thread's current one for as long as this lives.
 class Engine::Running {
  public:
   explicit Running(Engine& engine) : outer_(std::exchange(running_, &engine)) {}

@@ -1,6 +1,6 @@
 #pragma once
-/// One launch: its parts, and the way from its first cluster to its last. Internal to the emulator; kernels and users
-/// see launch.hpp and the vocabulary.
+/// One launch: its parts, and the loop over its clusters. Internal to the emulator; kernels and users see launch.hpp
+/// and the vocabulary.
 #include <cstdint>
 #include <functional>
 
@@ -24,7 +24,7 @@ class Engine final : private SchedulerOwner {
   Engine& operator=(const Engine&) = delete;
   Report run();
 
-  /// The engine and thread that run now on this host thread.
+  /// The engine and thread that now run on this host thread.
   static Engine& current() {
     if (running_ == nullptr) {
       refuse_call_outside_a_launch();

@@ -17,7 +17,7 @@ std::size_t page_bytes() {
 
 constexpr std::size_t largest_shift = 4096;
 
-/// Hands a finished fiber's stack back to the pool.
+/// Returns a finished fiber's stack to the pool.
 struct Recycler {
   StackPool* pool;
   static boost::context::stack_context allocate() { return {}; }
@@ -52,7 +52,7 @@ boost::context::stack_context StackPool::take() {
         ErrorCode::out_of_memory,
         "The emulator could not map a stack for a GPU thread; raise vm.max_map_count or emulate smaller blocks");
   }
-  // Stacks that all began at the same offset in their page would share a few sets of every cache.
+  // Stacks that all begin at the same offset in their page would share a few sets of every cache.
   const std::size_t shift = 64 * (mapped_++ % (largest_shift / 64));
   boost::context::stack_context stack;
   stack.size = usable_bytes_ + largest_shift - shift;

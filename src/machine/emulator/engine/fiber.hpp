@@ -1,5 +1,5 @@
 #pragma once
-/// One suspended computation with a stack of its own: a GPU thread of the emulator.
+/// One suspended computation with its own stack: a GPU thread of the emulator.
 #include <boost/context/fiber.hpp>
 #include <cstddef>
 #include <functional>
@@ -36,8 +36,8 @@ class StackPool {
   std::vector<boost::context::stack_context> free_;
 };
 
-/// Where control comes from when a fiber or the scheduler of a launch goes on: whoever leaves says first where the rest
-/// of it is to be kept, and whoever arrives puts it there.
+/// The origin of a switch to a fiber or to a launch's scheduler. The one that leaves sets where its continuation is to
+/// be stored, and the one that arrives stores it there.
 struct Switchboard {
   boost::context::fiber scheduler;
   boost::context::fiber* leaving = nullptr;
@@ -45,16 +45,16 @@ struct Switchboard {
   std::size_t scheduler_bytes = 0;
 };
 
-/// Runs a function that may suspend itself. A fiber that has started must run to its end before it is destroyed; one
-/// that is to be abandoned is resumed once more and throws out of its suspension.
+/// Runs a function that may suspend itself. A fiber that has started must run to its end before it is destroyed. To
+/// abandon one, resume it once more: it throws out of its suspension.
 class Fiber {
  public:
   void start(Switchboard& board, StackPool& stacks, std::function<void()> body);
-  /// The scheduler calls it: runs the body, and those that it hands over to, until one suspends or ends.
+  /// Called by the scheduler: runs the body, and the fibers it switches to, until one suspends or ends.
   void resume();
-  /// The body calls it: goes back to the scheduler.
+  /// Called by the body: switches to the scheduler.
   void suspend();
-  /// The body calls it: goes on with another suspended fiber, without the scheduler between.
+  /// Called by the body: switches directly to another suspended fiber.
   void hand_over_to(Fiber& next);
   [[nodiscard]] bool done() const { return done_; }
 
@@ -71,7 +71,7 @@ class Fiber {
   void* shadow_stack_ = nullptr;  // AddressSanitizer's record of the stack that is not running
 };
 
-// AddressSanitizer follows which stack runs only if it is told before and after every switch.
+// AddressSanitizer must be told before and after every switch of stacks.
 inline void Fiber::leave_for_scheduler([[maybe_unused]] bool last) {
   board_->leaving = &self_;
 #if defined(THRESHER_ADDRESS_SANITIZER)

@@ -1,5 +1,5 @@
 #pragma once
-/// What a launch has found so far, and whether that ends it.
+/// The findings of a launch so far, and whether they end it.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -19,9 +19,9 @@ class Findings {
   Findings(const Options& options, const Cluster& cluster) : options_(options), cluster_(cluster) {}
 
   void report(FindingKind kind, std::string sentence, std::vector<std::string> details = {});
-  /// Whether nothing was reported for this `key` yet.
+  /// Whether this `key` has no report yet.
   bool first_time(FindingKind kind, std::uint32_t site_number, std::uint64_t key);
-  /// Reports and ends the launch. Throws StopThread in a thread; returns when asynchronous work found it.
+  /// Reports and ends the launch. Throws StopThread in a thread; returns if asynchronous work found it.
   void fatal(FindingKind kind, std::string sentence, std::vector<std::string> details = {});
 
   void stop() { stopping_ = true; }

@@ -1,5 +1,5 @@
 #pragma once
-/// The buffers a launch may touch.
+/// The buffers that a launch may access.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@ namespace thresher::emulator {
 
 enum class Use : std::uint8_t {
   input,          ///< read only: a write is a finding
-  output,         ///< holds nothing when the kernel starts: reading bytes it has not written is a finding
-  input_output,   ///< holds data, may be read and written
+  output,         ///< uninitialized at the start of the kernel: a read before a write is a finding
+  input_output,   ///< initialized, may be read and written
   earlier_input,  ///< input that an earlier grid of the stream still writes: see LaunchShape::after_earlier_grid
 };
 
@@ -24,12 +24,12 @@ class GlobalMemory {
     Use use;
   };
 
-  /// The buffer must outlive every launch with this object and not overlap another one.
+  /// The buffer must outlive every launch with this object and must not overlap another one.
   void add(std::string name, const void* data, std::size_t bytes, Use use);
   [[nodiscard]] const std::vector<Buffer>& buffers() const { return buffers_; }
 
  private:
-  std::vector<Buffer> buffers_;  // ascending addresses
+  std::vector<Buffer> buffers_;  // by ascending address
 };
 
 }  // namespace thresher::emulator

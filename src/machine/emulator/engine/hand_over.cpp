@@ -27,7 +27,7 @@ std::vector<const Thread*> threads_of(const Cluster& cluster, const Block& block
   return threads;
 }
 
-/// The first that one of two warps made and the other did not.
+/// The first reallocation of one of two warps that the other did not make.
 std::string first_difference(const Cluster& cluster, const Block& block, std::uint32_t one, std::uint32_t other,
                              const Words& words) {
   const auto& ones = block.warps[one].hand_overs;

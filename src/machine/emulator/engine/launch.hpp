@@ -1,8 +1,8 @@
 #pragma once
 /// Runs a kernel on the CPU, thread by thread, and checks it.
 ///
-/// The kernel is a function written in the vocabulary of machine/; it is called once for each GPU thread. Clusters run
-/// one after the other, the threads of a cluster interleaved as the schedule says.
+/// The kernel is a function written in the vocabulary of machine/; it is called once per GPU thread. Clusters run one
+/// after the other, and the schedule interleaves the threads of a cluster.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -15,22 +15,23 @@
 
 namespace thresher::emulator {
 
-/// How products into tensor memory are summed.
+/// How products accumulate in tensor memory.
 enum class TensorSums : std::uint8_t {
-  hardware,  ///< bit for bit as a tensor core of Blackwell does it (tensor_arithmetic.hpp)
+  hardware,  ///< bit for bit as Blackwell's tensor cores (tensor_arithmetic.hpp)
   float32,   ///< one product after the other in ascending k, each sum rounded to float32, as wgmma's are here
 };
 
 struct Options {
   Schedule schedule;
   TensorSums tensor_sums = TensorSums::hardware;
-  /// Takes it for granted that a copy of scales comes after all that its thread issued before, which PTX does not
-  /// promise and many kernels rely on.
+  /// Assumes that a copy of scales is ordered after all that its thread issued before. PTX does not guarantee that, but
+  /// many kernels rely on it.
   bool copies_in_order = false;
-  std::uint32_t max_findings = 8;  ///< the launch ends when it has so many
-  /// So many plain accesses by all threads without anyone synchronising or ending are taken for a spin without end.
+  std::uint32_t max_findings = 8;  ///< the launch ends at this number
+  /// This many plain accesses by all threads, without a synchronisation or the end of a thread, count as an endless
+  /// spin.
   std::uint64_t patience_accesses = 400'000'000;
-  std::uint32_t stack_bytes = 96 * 1024;  ///< for each thread
+  std::uint32_t stack_bytes = 96 * 1024;  ///< per thread
 };
 
 struct Statistics {
@@ -48,8 +49,8 @@ struct Report {
   [[nodiscard]] bool clean() const { return findings.empty(); }
 };
 
-/// Runs every block once. Whatever the kernel does wrong is a finding, never an exception or a crash; a launch that the
-/// driver would refuse is a finding too. Reentrant: several host threads may launch at once, on memory of their own.
+/// Runs every block once. A defect of the kernel is a finding, never an exception or a crash; so is a launch that the
+/// driver would reject. Reentrant: several host threads may launch at once, with separate memory.
 [[nodiscard]] Report launch(const LaunchShape& shape, const Options& options, const GlobalMemory& memory,
                             const std::function<void()>& kernel);
 

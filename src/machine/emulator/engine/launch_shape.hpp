@@ -1,5 +1,5 @@
 #pragma once
-/// How a kernel is launched.
+/// The shape of a launch.
 #include <cstdint>
 
 namespace thresher::emulator {
@@ -14,13 +14,13 @@ struct LaunchShape {
   std::uint32_t block = 32;                ///< threads, one-dimensional, at most 1024
   Extent cluster;                          ///< blocks; divides the grid
   std::uint32_t dynamic_shared_bytes = 0;  ///< at most 227 KiB
-  std::uint32_t registers_at_launch = 0;   ///< for each thread, as the compiler reported; 0: unknown, not checked
-  /// Programmatic dependent launch: the grid before still runs. It writes inputs that are marked so, and outputs may be
-  /// what it reads or writes.
+  std::uint32_t registers_at_launch = 0;   ///< per thread, as the compiler reported; 0: unknown, not checked
+  /// Programmatic dependent launch (PDL): the previous grid still runs. It writes the inputs marked earlier_input, and
+  /// it may read or write the outputs.
   bool after_earlier_grid = false;
 };
 
-/// A multiprocessor of sm_90.
+/// On a multiprocessor of sm_90.
 inline constexpr std::uint32_t registers_per_multiprocessor = 65536;
 inline constexpr std::uint32_t max_block_shared_bytes = 227 * 1024;
 inline constexpr std::uint32_t max_block_threads = 1024;

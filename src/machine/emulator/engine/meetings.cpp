@@ -1,4 +1,4 @@
-// Where threads meet: block and named barriers, the cluster's barrier, warps; and the register pool.
+// Synchronisation of threads: block and named barriers, the cluster's barrier, warps; and the register pool.
 #include <algorithm>
 #include <bit>
 

@@ -106,7 +106,7 @@ void Memory::check_global(GlobalBuffer& buffer, std::uint64_t address, std::uint
   checked_buffer_ = nullptr;
 }
 
-/// Names what a conflict of two accesses means.
+/// Classifies a conflict of two accesses.
 void Memory::conflict(const Conflict& found) {
   const Access& earlier = found.earlier;
   const Access& later = found.later;
@@ -178,7 +178,7 @@ void Memory::require_started(const Thread& thread, const Block& target, const ch
 namespace calls {
 namespace {
 
-/// A thread that spins on plain loads must not keep the others from running, nor itself for ever.
+/// A thread that spins on plain loads must not prevent the others from running, nor run forever.
 void count_access(Engine& engine, Thread& thread) {
   constexpr std::uint32_t accesses_before_yield = 20000;
   if (++thread.plain_accesses > accesses_before_yield) {
@@ -304,7 +304,7 @@ void global_read(std::uint64_t address, void* value, std::uint32_t bytes, Global
     std::uint64_t word = 0;
     std::memcpy(&word, value, bytes);
     if (address != thread.polled_address || word != thread.polled_word) {
-      engine.scheduler.progress();  // not the same question with the same answer
+      engine.scheduler.progress();  // the thread does not repeat a poll with the same result
     }
     thread.polled_address = address;
     thread.polled_word = word;

@@ -1,5 +1,5 @@
 #pragma once
-/// The bytes that kernels touch: whose they are, and whether an access may be made now.
+/// The bytes that kernels access: their owner, and whether an access is allowed now.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -11,7 +11,7 @@ namespace thresher::emulator {
 
 struct GlobalBuffer {
   const GlobalMemory::Buffer* buffer;
-  std::unique_ptr<Shadow> shadow;  // none for inputs
+  std::unique_ptr<Shadow> shadow;  // null for inputs
 };
 
 /// A shared address is the block's rank in the cluster (8 bits) and an offset (24).
@@ -21,7 +21,7 @@ class Memory final : private ConflictSink {
          const Words& words, Findings& findings);
 
   [[nodiscard]] Block& block_of(std::uint32_t address) const;
-  /// The bytes at `address`, checked for range and alignment; fatal otherwise (then null).
+  /// The bytes at `address`, checked for range and alignment; a failed check is fatal and returns null.
   std::uint8_t* shared_bytes(std::uint32_t address, std::uint64_t bytes, std::uint32_t alignment, const char* call,
                              std::uint32_t site_number);
   void check_shared(Block& block, std::uint64_t offset, std::uint64_t bytes, const Observer& observer);
@@ -30,9 +30,9 @@ class Memory final : private ConflictSink {
                               std::uint32_t site_number);
   void check_global(GlobalBuffer& buffer, std::uint64_t address, std::uint64_t bytes, const Observer& observer);
 
-  /// Another block's agent uses `target`'s shared memory.
+  /// Records that another block's agent uses `target`'s shared memory.
   static void note_remote(Block& target, const Access& use);
-  /// `thread` may reach into `target`: it has started, as the thread knows, and has not ended.
+  /// `thread` may access `target`: the block has started, as the thread knows, and has not ended.
   void require_started(const Thread& thread, const Block& target, const char* call, std::uint32_t site_number);
 
  private:
@@ -48,7 +48,7 @@ class Memory final : private ConflictSink {
   Findings& findings_;
   std::vector<GlobalBuffer> buffers_;  // by address
   std::size_t last_buffer_ = 0;
-  Block* checked_block_ = nullptr;  // whose conflicts are being reported
+  Block* checked_block_ = nullptr;  // the block whose conflicts are being reported
   GlobalBuffer* checked_buffer_ = nullptr;
 };
 

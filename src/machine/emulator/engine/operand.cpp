@@ -14,7 +14,7 @@ bool Operand::aligned() const {
   return swizzle_bits_ == 0 || start_ % (128U << swizzle_bits_) < (16U << swizzle_bits_);
 }
 
-/// The chunk's place before swizzling. The unswizzled layouts are made of dense cores, 8 rows of 16 bytes.
+/// The chunk's position before swizzling. The unswizzled layouts consist of dense cores, 8 rows of 16 bytes.
 std::uint32_t Operand::linear(std::uint32_t chunk) const {
   const std::uint32_t span = 16U << swizzle_bits_;
   if (!mn_major_) {

@@ -1,19 +1,19 @@
 #pragma once
-/// Where the elements of a wgmma operand lie in shared memory.
+/// The positions of a wgmma operand's elements in shared memory.
 #include <cstdint>
 
 namespace thresher::emulator {
 
-/// An operand tile as its 64-bit descriptor gives it: `extent` rows (m or n) by 32 bytes of k, as 16-byte chunks.
+/// An operand tile from its 64-bit descriptor: `extent` rows (m or n) by 32 bytes of k, as 16-byte chunks.
 class Operand {
  public:
   Operand(std::uint64_t descriptor, bool mn_major, std::uint32_t extent);
 
-  /// K-major: extent × 2 chunks, chunk c of row r has index 2r + c and holds consecutive k. MN-major (16-bit elements):
-  /// 16 × extent/8 chunks, chunk j of column k has index k·extent/8 + j and holds 8 consecutive rows.
+  /// K-major: extent × 2 chunks; chunk c of row r has index 2r + c and holds consecutive k. MN-major (16-bit elements):
+  /// 16 × extent/8 chunks; chunk j of column k has index k·extent/8 + j and holds 8 consecutive rows.
   [[nodiscard]] std::uint32_t chunks() const { return mn_major_ ? 2 * extent_ : 2 * extent_; }
   [[nodiscard]] std::uint32_t address(std::uint32_t chunk) const;
-  /// The tile starts where a swizzle atom does, but for a step along the contiguous dimension.
+  /// The tile starts at a swizzle atom, except for a step along the contiguous dimension.
   [[nodiscard]] bool aligned() const;
 
  private:

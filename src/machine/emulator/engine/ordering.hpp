@@ -1,6 +1,5 @@
 #pragma once
-/// Who knows what to have happened before: the lanes of a cluster's agents, and releases that one cluster makes for
-/// another.
+/// The happens-before knowledge of agents: the lanes of a cluster's agents, and releases between clusters.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -10,7 +9,7 @@
 
 namespace thresher::emulator {
 
-/// Whose actions a lane orders.
+/// The agent whose actions a lane orders.
 struct LaneOwner {
   enum class What : std::uint8_t {
     thread,
@@ -22,13 +21,13 @@ struct LaneOwner {
     earlier_grid,
     release,
     tensor_uses,  ///< a thread's allocations and loads
-    tensor_pipe   ///< what a thread issues
+    tensor_pipe   ///< a thread's tcgen05 instructions
   };
   What what = What::thread;
   const void* object = nullptr;
 };
 
-/// A release in global memory that other clusters may acquire: what the releasing thread knew.
+/// A release in global memory that other clusters may acquire: the releasing thread's knowledge.
 struct GlobalRelease {
   std::uint32_t cluster;
   VectorClock seen;
@@ -38,25 +37,25 @@ class Ordering {
  public:
   explicit Ordering(const Cluster& cluster) : cluster_(cluster) {}
 
-  /// Gives the threads of a new cluster their lanes, and the earlier grid its own.
+  /// Gives the threads of a new cluster their lanes, and the earlier grid a lane.
   void start_cluster();
   Lane new_lane(LaneOwner owner);
   [[nodiscard]] const LaneOwner& owner(Lane lane) const { return lanes_[lane]; }
   [[nodiscard]] std::size_t lanes() const { return lanes_.size(); }
   [[nodiscard]] Lane earlier_grid() const { return earlier_grid_; }
 
-  /// Everything `thread` does from now on is later than what it did.
+  /// Everything `thread` does from now on is later than its earlier actions.
   static void tick(Thread& thread) { thread.knowledge.seen.raise(thread.lane(), thread.clock() + 1); }
   static void learn(Thread& thread, const Knowledge& news);
   static void learn(Thread& thread, Lane lane, std::uint32_t clock);
-  /// `into` learns what `thread` knows and has done.
+  /// Adds the knowledge and the actions of `thread` to `into`.
   static void release(Thread& thread, Knowledge& into);
-  /// Whoever acquires the word at `address` later, in this cluster or another, learns what `thread` knows.
+  /// A later acquire of the word at `address`, in this cluster or another, learns the knowledge of `thread`.
   void release(Thread& thread, std::uint64_t address);
   void acquire(Thread& thread, std::uint64_t address);
 
   [[nodiscard]] Access access(const Thread& thread, AccessKind kind, std::uint32_t site_number) const;
-  /// A thread's fence covers its own stores, and what cp.async wrote for anyone as far as this thread knows it
+  /// A thread's fence covers its own stores. It also covers cp.async writes of any thread that this thread knows to be
   /// complete.
   void fence_async(const Thread& thread, VectorClock& fenced) const;
   [[nodiscard]] bool ordered_across_clusters(const Access& earlier, const VectorClock& seen) const;

@@ -1,5 +1,5 @@
 #pragma once
-/// What a thread hands over with one wgmma multiply.
+/// One thread's arguments of a wgmma multiply.
 #include <cstdint>
 
 #include "machine/emulator/accumulator_shadow.hpp"
@@ -23,7 +23,7 @@ struct ProductCall {
 };
 
 struct Warpgroup;
-/// Multiplies in flight write to nowhere instead of accumulators that are gone.
+/// Multiplies in flight discard the results of destroyed accumulators.
 void forget_accumulators(Warpgroup& group, const machine::AccumulatorShadow* shadow);
 
 namespace calls {

@@ -1,4 +1,4 @@
-// What happens to a thread's accumulators and fragments around multiplies.
+// Checks of a thread's accumulators and fragments around multiplies.
 #include <algorithm>
 
 #include "machine/emulator/accumulator_shadow.hpp"
@@ -119,7 +119,7 @@ bool FragmentShadow::on_wait(u32 group) const {
   return true;
 }
 
-/// While a multiply may still read them the words are as it took them.
+/// While a multiply may still read them, the words must not change.
 void FragmentShadow::check_untouched() const {
   if (taken_.group == 0) {
     return;
@@ -138,7 +138,7 @@ void FragmentShadow::check_untouched() const {
                            {"wgmma::wait has retired group " + std::to_string(thread.products_waited) + " of " +
                             std::to_string(thread.products_closed) + " closed ones"});
   }
-  std::copy(taken_.words, taken_.words + 4, taken_.values);  // once is enough
+  std::copy(taken_.words, taken_.words + 4, taken_.values);  // report it once
 }
 
 void FragmentShadow::on_settle(const u32* words) {

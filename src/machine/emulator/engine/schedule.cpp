@@ -11,7 +11,7 @@ Schedule Schedule::from_seed(std::uint64_t seed) {
     return {(seed & 1) != 0 ? Order::latest : Order::earliest,
             (seed == 1 || seed == 2) ? Order::latest : Order::earliest, seed};
   }
-  // One random schedule in four keeps an extreme order of completions.
+  // One random schedule in four has an extreme order of completions.
   Random random(seed);
   const std::uint32_t style = random.below(8);
   const Order completions = style == 0 ? Order::earliest : style == 1 ? Order::latest : Order::random;
@@ -44,7 +44,7 @@ void ThreadQueue::reset(const Schedule& schedule, Random& random, std::uint32_t 
     if (random.below(3) == 0) {
       group_ = 1;
     }
-    // Whole groups are shuffled; inside a group the order stays.
+    // Whole groups are shuffled; the order inside a group is kept.
     const std::uint32_t groups = (threads + group_ - 1) / group_;
     std::vector<std::uint32_t> order(groups);
     std::iota(order.begin(), order.end(), 0U);
@@ -67,7 +67,7 @@ void ThreadQueue::reset(const Schedule& schedule, Random& random, std::uint32_t 
   count_ = 0;
 }
 
-/// Two groups change places in the order of priority.
+/// Swaps two groups in the order of priority.
 void ThreadQueue::demote(Random& random) {
   const auto threads = static_cast<std::uint32_t>(thread_.size());
   const std::uint32_t whole_groups = threads / group_;

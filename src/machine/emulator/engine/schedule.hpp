@@ -11,7 +11,7 @@ namespace thresher::emulator {
 
 enum class Order : std::uint8_t {
   earliest,  ///< lowest thread first; copies and products complete as they are issued
-  latest,    ///< highest thread first; they complete only when no thread can go on, the newest first
+  latest,    ///< highest thread first; completions only when no thread can continue, the newest first
   random,
 };
 
@@ -20,24 +20,24 @@ struct Schedule {
   Order completions = Order::earliest;
   std::uint64_t seed = 0;
 
-  /// Seeds 0…3 are the four corners earliest/latest × earliest/latest; the others are random, in a style (who is
-  /// favoured, how often a thread is interrupted, how fast copies are) that the seed chooses too.
+  /// Seeds 0…3 are the four corners earliest/latest × earliest/latest; the others are random. The seed also chooses
+  /// their style: which threads have priority, how often a thread is interrupted, how fast copies are.
   static Schedule from_seed(std::uint64_t seed);
 };
 
 [[nodiscard]] std::string to_string(const Schedule& schedule);
 
-/// Which of the runnable threads goes next.
+/// Selects the next runnable thread.
 class ThreadQueue {
  public:
-  /// `group` threads (a warp) share a priority where priorities are drawn.
+  /// `group` threads (a warp) share a priority if priorities are random.
   void reset(const Schedule& schedule, Random& random, std::uint32_t threads, std::uint32_t group);
 
   void insert(std::uint32_t thread) { set(position_[thread], true); }
   [[nodiscard]] bool empty() const { return count_ == 0; }
-  /// Removes and returns the next thread; not empty.
+  /// Removes and returns the next thread; the queue must not be empty.
   std::uint32_t take(Random& random);
-  /// Whether a thread that could go on should let others run here.
+  /// Whether a runnable thread should let others run here.
   [[nodiscard]] bool interrupts(Random& random) const { return random.once_in(interrupt_once_in_); }
 
  private:
@@ -70,7 +70,7 @@ inline void ThreadQueue::set(std::uint32_t position, bool runnable) {
   runnable ? ++count_ : --count_;
 }
 
-/// From a word on, and from the first one when there is none: some word is not 0.
+/// Searches from a word on, then from the first one: some word must not be 0.
 inline std::size_t ThreadQueue::first_word_from(std::size_t word) const {
   std::size_t index = word / 64;
   std::uint64_t words = index < words_.size() ? words_[index] & (~0ULL << (word % 64)) : 0;

@@ -49,14 +49,14 @@ void Scheduler::run_cluster() {
   if (findings_.stopping()) {
     stop_threads();
   }
-  // A store whose source was read may outlive its block; work that may not was a finding when the block ended.
+  // A store whose source was read may outlive its block; other unfinished work was reported at the block's end.
   while (findings_.empty() && !async_.empty()) {
     async_.complete_one(random_);
   }
   async_.clear();
 }
 
-/// One completion, or threads one after the other until one ends or there is something else to do.
+/// Runs one completion, or threads one after the other until one ends or a completion is due.
 void Scheduler::step() {
   if (std::exchange(completion_is_due_, false) || completes_first()) {
     ++statistics_.completions;
@@ -71,7 +71,7 @@ void Scheduler::step() {
   resume(take_next());
 }
 
-/// Until the thread suspends, or another to which control was handed over meanwhile.
+/// Runs until the thread suspends, or another thread that it switched to.
 void Scheduler::resume(Thread& first) {
   cluster_.current = &first;
   first.fiber.resume();
@@ -85,8 +85,7 @@ void Scheduler::resume(Thread& first) {
   }
 }
 
-/// Threads that poll run again when nothing else can; after some rounds in which nobody achieved anything it is a
-/// deadlock.
+/// Polling threads run again when no other can. After some rounds without progress it is a deadlock.
 bool Scheduler::wake_pollers() {
   idle_poll_rounds_ = progress_ == progress_at_poll_ ? idle_poll_rounds_ + 1 : 0;
   progress_at_poll_ = progress_;
@@ -121,7 +120,7 @@ void Scheduler::spin(Thread& thread, std::uint32_t accesses) {
   poll(thread, {Wait::What::memory, 0, 0, nullptr});
 }
 
-/// Every thread that has not ended is resumed once and unwinds.
+/// Resumes every unfinished thread once, so that it unwinds.
 void Scheduler::stop_threads() {
   for (const auto& thread : cluster_.threads) {
     if (!thread->fiber.done()) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Which thread runs next, and when asynchronous work completes.
+/// Decides which thread runs next, and when asynchronous work completes.
 #include <cstdint>
 #include <memory>
 
@@ -11,13 +11,13 @@
 
 namespace thresher::emulator {
 
-/// What a scheduler's owner does at three moments of a cluster's life.
+/// The owner's callbacks at three moments of a cluster's life.
 class SchedulerOwner {
  public:
-  /// On the thread's own stack.
+  /// Called on the thread's own stack.
   virtual void run_thread(Thread& thread) = 0;
   virtual void thread_ended(Thread& thread) = 0;
-  /// Nobody can run and nothing is under way.
+  /// No thread can run and no work is in flight.
   virtual void stuck() = 0;
 
  protected:
@@ -29,28 +29,30 @@ class Scheduler {
   Scheduler(const Options& options, Cluster& cluster, Findings& findings, const Words& words, Statistics& statistics,
             SchedulerOwner& owner);
 
-  /// Gives every thread of the cluster a stack. Throws Error(out_of_memory) when the host has none to give.
+  /// Gives every thread of the cluster a stack. Throws Error(out_of_memory) when the host has none left.
   void start_cluster();
-  /// Runs until every thread has ended and nothing is under way, or the launch stops.
+  /// Runs until every thread has ended and no work is in flight, or the launch stops.
   void run_cluster();
 
-  // The thread that runs calls these.
+  // The running thread calls these.
   /// Suspends until wake(); throws StopThread when the launch stops.
   void block(Thread& thread, Wait wait);
-  /// A place where another thread may run first.
+  /// A point where another thread may run first.
   void pause(Thread& thread);
-  /// A failed attempt that the thread will repeat: others go first; a deadlock when nobody makes progress any more.
+  /// A failed attempt that the thread will repeat: others run first. It is a deadlock when no thread makes progress any
+  /// more.
   void poll(Thread& thread, Wait wait);
-  /// Comes after so many plain accesses in a row: others go first; too many by all threads together are a deadlock.
+  /// Called after `accesses` plain accesses in a row: others run first. Too many by all threads together are a
+  /// deadlock.
   void spin(Thread& thread, std::uint32_t accesses);
 
   void wake(Thread& thread);
-  /// Somebody achieved something: whoever polls may see it.
+  /// A thread made progress: polling threads may see it.
   void progress() {
     ++progress_;
     spun_accesses_ = 0;
   }
-  /// Work that completes when the schedule says, in the order of its queue if it has one.
+  /// Submits work that completes when the schedule says, in the order of its queue if it has one.
   void submit(std::unique_ptr<AsyncWork> work, AsyncQueue* queue = nullptr) { async_.submit(std::move(work), queue); }
 
  private:
@@ -73,14 +75,14 @@ class Scheduler {
   Random random_;
   AsyncEngine async_;
   ThreadQueue queue_;
-  bool completion_is_due_ = false;  // it was drawn by a thread that then suspended
+  bool completion_is_due_ = false;  // decided by a thread that then suspended
   std::uint64_t progress_ = 0;
   std::uint64_t progress_at_poll_ = 0;
   std::uint32_t idle_poll_rounds_ = 0;
-  std::uint64_t spun_accesses_ = 0;  // plain accesses since anyone synchronised
+  std::uint64_t spun_accesses_ = 0;  // plain accesses since the last synchronisation
 };
 
-// --- what every switch of threads goes through: a call less is a return less that the processor foretells wrongly ----
+// --- inlined since every switch of threads uses them: fewer calls mean fewer mispredicted returns --------------------
 /// Whether asynchronous work completes before the next step of a thread.
 inline bool Scheduler::completes_first() { return async_.eager(random_) || (queue_.empty() && !async_.empty()); }
 
@@ -89,7 +91,7 @@ inline Thread& Scheduler::take_next() {
   return *cluster_.threads[queue_.take(random_)];
 }
 
-/// The next thread goes on at once; completions and what comes when nobody can run are the scheduler's.
+/// Switches directly to the next thread; the scheduler handles completions and the case that no thread can run.
 inline void Scheduler::suspend(Thread& thread) {
   if (findings_.stopping() || queue_.empty()) {
     thread.fiber.suspend();

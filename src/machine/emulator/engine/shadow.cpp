@@ -14,7 +14,7 @@ bool known(const Access& earlier, const Observer& observer, const ConflictSink& 
   return observer.seen->at(earlier.lane) >= earlier.clock;
 }
 
-/// Two asynchronous writes under one clock have no order between them, though whoever knows one knows both.
+/// Two asynchronous writes with one clock are not ordered, though any agent that knows one knows both.
 bool same_async_group(const Access& earlier, const Access& later) {
   return earlier.lane == later.lane && earlier.clock == later.clock && earlier.cluster == later.cluster;
 }
@@ -24,7 +24,8 @@ bool lacks_fence(const Access& earlier, const Observer& observer) {
          (observer.fenced == nullptr || observer.fenced->at(earlier.lane) < earlier.clock);
 }
 
-/// What one agent reads it reads in order; only accesses through the read-only path are replaced by their like alone.
+/// An agent's reads are ordered, so the latest replaces earlier ones. Reads through the read-only path are only
+/// replaced by reads of the same kind.
 void keep_latest_of_each_lane(std::vector<Access>& readers) {
   const auto agent = [](const Access& reader) {
     return std::tuple(reader.cluster, reader.lane, reader.kind == AccessKind::read_only);
@@ -96,7 +97,7 @@ void Shadow::access_granule(Granule& granule, std::uint64_t base, std::uint32_t 
   const bool reads = !writes || is_atomic(kind);
   if (reads && observer.checks_initialised && (granule.written & mask) != mask) {
     sink.conflict({ConflictKind::uninitialised, {}, observer.self, base + first, bytes});
-    granule.written |= mask;  // once is enough
+    granule.written |= mask;  // report it once
   }
   if (granule.barriers != 0) {
     const std::uint32_t halves = (first < 8 ? 1U : 0U) | (end > 8 ? 2U : 0U);
@@ -165,7 +166,7 @@ void Shadow::split(Granule& granule, std::uint8_t unit) {
   granule.unit = unit;
 }
 
-/// After a write of all 16 bytes every piece holds that write and nothing else.
+/// After a write of all 16 bytes every piece holds only that write.
 void Shadow::join(Granule& granule) {
   granule.whole = (*pieces_[granule.pieces])[0];
   free_pieces_.push_back(granule.pieces);
@@ -214,7 +215,7 @@ void Shadow::write(Cell& cell, const Observer& observer, std::uint64_t offset, s
   cell.write = self;
 }
 
-/// A reader replaces those that it is ordered behind: a write ordered behind it is ordered behind them.
+/// A reader replaces those that it is ordered after: a write that is ordered after it is ordered after them.
 void Shadow::add_reader(Cell& cell, const Observer& observer, const ConflictSink& sink) {
   const auto replaceable = [&](const Access& reader) {
     return (reader.kind != AccessKind::read_only || observer.self.kind == AccessKind::read_only) &&

@@ -1,9 +1,9 @@
 #pragma once
-/// Who last wrote and who has read each byte of a memory, and whether what comes next is ordered behind them.
+/// The last writer and the readers of each byte of a memory, to check that later accesses are ordered after them.
 ///
-/// State is kept for 16 bytes at once as long as accesses cover whole aligned 16-byte chunks (copies and matrix
-/// operands do), and for 4 or 1 bytes where finer accesses came; an ordered write of the whole chunk joins it again.
-/// Nothing is ever forgotten that a later access could conflict with.
+/// State is kept per 16 bytes as long as accesses cover whole aligned 16-byte chunks (as copies and matrix operands
+/// do), and per 4 or 1 bytes after finer accesses. An ordered write of the whole chunk merges it again. No access that
+/// a later one could conflict with is ever forgotten.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -21,8 +21,8 @@ enum class AccessKind : std::uint8_t {
   atomic_read,  ///< by a thread; conflicts with plain writes only
   read_only,    ///< by a thread through the read-only path: conflicts with every write of the launch, ordered or not
   copy_write,   ///< by cp.async: asynchronous, but not in the asynchronous proxy
-  async_read,   ///< by the copy engine or a matrix product
-  async_write,  ///< by the copy engine
+  async_read,   ///< by the TMA or a matrix product
+  async_write,  ///< by the TMA
 };
 
 constexpr bool is_async(AccessKind kind) { return kind >= AccessKind::async_read; }
@@ -32,11 +32,11 @@ constexpr bool is_write(AccessKind kind) {
          kind == AccessKind::copy_write;
 }
 
-/// Who did something, when (the lane's clock), and in which line of the kernel.
+/// The agent of an access, its time (the lane's clock), and the line of the kernel.
 struct Access {
   std::uint32_t clock = 0;
   std::uint32_t site = 0;
-  std::uint32_t cluster = 0;  ///< serial number in the launch: clocks of different clusters have nothing in common
+  std::uint32_t cluster = 0;  ///< serial number in the launch: clocks of different clusters are not comparable
   Lane lane = 0;
   AccessKind kind = AccessKind::none;
 };
@@ -45,13 +45,13 @@ enum class ConflictKind : std::uint8_t { unordered, not_fenced, uninitialised, b
 
 struct Conflict {
   ConflictKind kind;
-  Access earlier;  ///< none for uninitialised and barrier_bytes
+  Access earlier;  ///< empty for uninitialised and barrier_bytes
   Access later;
   std::uint64_t offset;  ///< in the memory
   std::uint32_t bytes;
 };
 
-/// Takes what a Shadow finds, and answers about accesses of clusters that ended before.
+/// Receives a Shadow's conflicts, and answers questions on accesses of clusters that have ended.
 class ConflictSink {
  public:
   virtual void conflict(const Conflict& found) = 0;
@@ -61,7 +61,7 @@ class ConflictSink {
   ~ConflictSink() = default;
 };
 
-/// An access about to be made, and what its agent knows.
+/// An access about to be made, and its agent's knowledge.
 struct Observer {
   Access self;
   const VectorClock* seen;
@@ -73,11 +73,11 @@ class Shadow {
  public:
   explicit Shadow(std::uint64_t bytes = 0, bool initialised = false) { reset(bytes, initialised); }
 
-  /// Forgets everything; the memory then holds `bytes` bytes.
+  /// Clears all state; the memory then holds `bytes` bytes.
   void reset(std::uint64_t bytes, bool initialised);
-  /// Checks and records one access. Offsets are in range.
+  /// Checks and records one access. Offsets must be in range.
   void access(std::uint64_t offset, std::uint64_t bytes, const Observer& observer, ConflictSink& sink);
-  /// Marks 8 aligned bytes as a live barrier, which only barrier operations may touch, or as ordinary bytes again.
+  /// Marks 8 aligned bytes as a live barrier, which only barrier operations may access, or as ordinary bytes again.
   void set_barrier(std::uint64_t offset, bool live);
 
  private:
@@ -114,8 +114,8 @@ class Shadow {
   std::vector<std::unique_ptr<Page>> spare_pages_;
   std::vector<std::unique_ptr<Pieces>> pieces_;
   std::vector<std::uint32_t> free_pieces_;
-  /// Readers of one cell beside its latest. Those that a later one made needless leave when the list is tidied, which
-  /// its length decides, so that adding one takes constant time on average.
+  /// Readers of one cell except its latest. Those that a later one made redundant are removed when the list is tidied.
+  /// The list's length decides when, so that adding one takes constant time on average.
   struct Readers {
     std::vector<Access> list;
     std::size_t tidy_at = 16;

@@ -100,7 +100,7 @@ HWY_INLINE void panel(Tag tag, float* d, const float* a, const float* b, std::si
 
 void multiply_add_64(float* d, const float* a, const float* b, std::size_t columns, std::size_t depth) {
   const hn::ScalableTag<float> wide;
-  const hn::CappedTag<float, 8> narrow;  // 8 columns at a time, or 4 where vectors are no longer
+  const hn::CappedTag<float, 8> narrow;  // 8 columns at a time, or 4 if vectors are shorter
   const std::size_t lanes = hn::Lanes(wide);
   std::size_t column = 0;
   for (; column + 2 * lanes <= columns; column += 2 * lanes) {

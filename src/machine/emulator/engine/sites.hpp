@@ -1,5 +1,5 @@
 #pragma once
-/// Lines of the kernel's source, numbered in the order in which the launch came to them.
+/// Lines of the kernel's source, numbered in the order of their first use by the launch.
 #include <array>
 #include <cstdint>
 #include <unordered_map>
@@ -31,7 +31,7 @@ class Sites {
     std::uint64_t key = 0;
     std::uint32_t number = 0;
   };
-  std::vector<Site> sites_{Site{}};  // 0: no line of the kernel's
+  std::vector<Site> sites_{Site{}};  // 0: no line of the kernel
   std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
   std::array<Recent, 256> recent_{};
 };

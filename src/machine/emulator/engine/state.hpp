@@ -1,6 +1,6 @@
 #pragma once
-/// What a launch consists of while it runs: the threads, blocks and barriers of the cluster that is being emulated.
-/// Plain data; who may change it is the other headers' subject.
+/// The state of a running launch: the threads, blocks and barriers of the cluster that is being emulated. Plain data;
+/// the other headers say which part may change it.
 #include <array>
 #include <bitset>
 #include <cstdint>
@@ -27,7 +27,7 @@ using machine::Site;
 struct Block;
 struct Thread;
 
-/// Why a thread does not run. `object` and the numbers mean what `what` says; deadlock reports print them.
+/// Why a thread does not run. `what` gives the meaning of `object` and the numbers; deadlock reports print them.
 struct Wait {
   enum class What : std::uint8_t {
     nothing,
@@ -39,8 +39,8 @@ struct Wait {
     stores_read,      // number: group of TMA stores
     stores_written,   //
     copies,           // number: group of cp.async
-    registers,        // object: Block, number: registers asked for
-    tensor_columns,   // object: Block, number: columns asked for
+    registers,        // object: Block, number: requested registers
+    tensor_columns,   // object: Block, number: requested columns
     memory,           // polls
   };
   What what = What::nothing;
@@ -58,43 +58,43 @@ struct Mbarrier {
   std::int64_t bytes = 0;      // bytes it still awaits; negative when more came than were announced
   std::uint32_t phase = 0;     // completed ones
   std::uint64_t in_flight_bytes = 0;
-  std::uint32_t in_flight_site = 0;  // of the last copy announced, with its call and thread
+  std::uint32_t in_flight_site = 0;  // of the last announced copy, with its call and thread
   const char* in_flight_call = "";
   const Thread* in_flight_thread = nullptr;
   Knowledge arriving;   // released by arrivals of the current phase
-  Knowledge completed;  // by those of all completed ones
+  Knowledge completed;  // by those of all completed phases
   Access init;
   bool published = false;                     // fence::barrier_init followed the init
-  std::uint64_t published_cluster_phase = 0;  // arrivals its thread had made at the cluster barrier by then
+  std::uint64_t published_cluster_phase = 0;  // arrivals that its thread had made at the cluster barrier before
   std::uint32_t first_phase = 0;              // value of `phase` at the init
   const char* name = nullptr;
   std::uint32_t index = 0;
   std::vector<Thread*> waiters;
 };
 
-/// A meeting of the block's threads: block::sync and the named barriers.
+/// A barrier of the block's threads: block::sync and the named barriers.
 struct BlockBarrier {
   std::uint32_t threads = 0;  // of the current round; 0 before its first arrival
   std::vector<Thread*> arrived;
-  std::bitset<max_block_threads> is_there;  // those that have arrived, by number in the block
+  std::bitset<max_block_threads> is_there;  // threads that have arrived, by number in the block
   std::vector<Thread*> waiters;
   Knowledge arriving;
   std::uint32_t site = 0;
 };
 
-/// The threads of a warp exchanging words.
+/// An exchange of words among the threads of a warp.
 struct WarpMeeting {
   const char* call = nullptr;
   std::uint32_t site = 0;
   std::uint32_t mask = 0;
   std::uint32_t arrived = 0;
   std::array<std::uint64_t, 32> given{};
-  std::array<std::uint64_t, 32> taken{};  // what was given in the last complete meeting
+  std::array<std::uint64_t, 32> taken{};  // the words of the last complete exchange
   std::uint64_t round = 0;
   Knowledge arriving;
 };
 
-/// A change of a warp's registers.
+/// One reallocation of a warp's registers.
 struct HandOver {
   std::uint32_t count;
   bool increase;
@@ -105,11 +105,11 @@ struct Warp {
   std::array<Thread*, 32> lanes{};
   std::uint32_t first_thread = 0;
   std::uint32_t present = 0;                      // mask of lanes that exist
-  WarpMeeting whole;                              // of all that are present
-  std::map<std::uint32_t, WarpMeeting> meetings;  // of fewer, by mask
+  WarpMeeting whole;                              // of all lanes that are present
+  std::map<std::uint32_t, WarpMeeting> meetings;  // of fewer lanes, by mask
   std::vector<HandOver> hand_overs;               // in order
-  Lane tensor_lane = 0;                           // of the first thread's uses of tensor memory, the others behind it
-  std::uint32_t tensor_uses = 0;                  // clock of the latest
+  Lane tensor_lane = 0;           // of the first thread's uses of tensor memory; the other threads' lanes follow
+  std::uint32_t tensor_uses = 0;  // clock of the latest
 };
 
 /// Asynchronous work of one agent in numbered groups, complete in order.
@@ -118,7 +118,7 @@ struct Groups {
   std::uint32_t done = 0;
   std::vector<std::uint32_t> ends;  // pieces issued when group i was closed
   [[nodiscard]] std::uint32_t closed() const { return static_cast<std::uint32_t>(ends.size()); }
-  /// Clock of the group that is open now.
+  /// Clock of the open group.
   [[nodiscard]] std::uint32_t open_clock() const { return closed() + 1; }
   /// Pieces that must be done before the first `groups` groups are complete.
   [[nodiscard]] std::uint32_t needed(std::uint32_t groups) const { return groups == 0 ? 0 : ends[groups - 1]; }
@@ -130,7 +130,7 @@ struct Warpgroup {
   Lane lane = 0;                    // 0 until the first product: lane 0 is a thread's
   std::uint32_t first_product = 0;  // its line
   Groups groups;
-  AsyncQueue forming;  // products that not all threads have issued yet, the oldest first: number groups.issued
+  AsyncQueue forming;  // products that some threads have not issued yet, the oldest first: number groups.issued
   AsyncQueue queue;    // those in flight
   std::array<Knowledge, 4> warp_knowledge;  // of each warp's threads at their latest multiply
   Knowledge common;                         // what all four warps know
@@ -150,7 +150,7 @@ struct TmaStores {
 struct AsyncCopies {
   Lane lane = 0;
   Groups groups;
-  std::uint32_t clock = 1;  // of the copies to come; every commit and arrival begins a new one
+  std::uint32_t clock = 1;  // of future copies; every commit and arrival begins a new one
   std::vector<std::uint32_t> clock_of_group;
   AsyncQueue queue;
 };
@@ -167,16 +167,17 @@ struct Thread {
   State state = State::done;
   Wait wait;
   Knowledge knowledge;
-  std::uint64_t news = 1;  // counts what was learnt
+  std::uint64_t news = 1;  // counts changes of its knowledge
   const char* role = nullptr;
   std::uint32_t role_index = 0;
   std::uint32_t registers = 0;
   std::uint64_t cluster_arrivals = 0;
   std::uint64_t cluster_waits = 0;
-  std::shared_ptr<const VectorClock> executed;  // what the cluster's threads had done before the last one it waited for
-  std::uint32_t plain_accesses = 0;             // since it last let others run
-  std::uint32_t yields = 0;                     // for the sake of plain accesses, since it last synchronised
-  std::uint64_t polled_address = 0;             // of its last acquiring load
+  std::shared_ptr<const VectorClock>
+      executed;  // the actions of the cluster's threads before the last cluster barrier it waited for
+  std::uint32_t plain_accesses = 0;  // since it last let others run
+  std::uint32_t yields = 0;          // because of plain accesses, since it last synchronised
+  std::uint64_t polled_address = 0;  // of its last acquiring load
   std::uint64_t polled_word = 0;
   // wgmma
   std::uint32_t product_fences = 0;
@@ -190,7 +191,7 @@ struct Thread {
   // tensor memory
   std::uint32_t tensor_uses = 0;     // allocations and loads of its warp that it has taken part in
   std::uint32_t tensor_arrived = 0;  // those that a wait has covered
-  VectorClock tensor_seen;           // what it knew at its latest after_barrier
+  VectorClock tensor_seen;           // its knowledge at its latest after_barrier
   std::unique_ptr<TensorPipe> tensor_pipe;
 
   [[nodiscard]] Lane lane() const { return static_cast<Lane>(index); }
@@ -243,8 +244,8 @@ struct Cluster {
   std::vector<std::unique_ptr<Thread>> threads;
   std::uint32_t running = 0;  // threads that have not ended
   ClusterBarrier barrier;
-  Thread* current = nullptr;       // the thread that runs at this moment; none while asynchronous work completes
-  std::uint32_t tensor_group = 0;  // blocks that work together in an instruction of tcgen05; 0 before the first
+  Thread* current = nullptr;                    // the thread that runs now; null while asynchronous work completes
+  std::uint32_t tensor_group = 0;               // blocks per tcgen05 instruction; 0 before the first
   std::vector<Multiprocessor> multiprocessors;  // from the first allocation on
   std::vector<Thread*> column_waiters;          // for columns of tensor memory
 };

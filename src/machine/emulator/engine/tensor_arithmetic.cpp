@@ -13,7 +13,7 @@ constexpr std::uint32_t nan_word = 0x7FFFFFFFU;
 constexpr std::uint32_t infinity_word = 0x7F800000U;
 constexpr int no_exponent = std::numeric_limits<int>::min() / 2;
 
-/// An encoding with a hidden bit: IEEE's specials where `has_infinity`, else a NaN at all ones where `has_nan`.
+/// An encoding with a hidden bit: IEEE's specials if `has_infinity`, otherwise NaN is all ones if `has_nan`.
 template <int exponent_bits, int fraction_bits, bool has_infinity>
 TensorElement decode(std::uint32_t bits) {
   constexpr int bias = (1 << (exponent_bits - 1)) - 1;
@@ -36,7 +36,7 @@ TensorElement decode(std::uint32_t bits) {
 constexpr int float_fraction_bits = 23;
 TensorElement decode_float(std::uint32_t bits) { return decode<8, float_fraction_bits, true>(bits); }
 
-/// term · 2^exponent in units of 2^unit, cut towards zero.
+/// term · 2^exponent in units of 2^unit, truncated towards zero.
 std::int64_t cut(std::int64_t term, int exponent, int unit) {
   const int shift = exponent - unit;
   if (term == 0 || shift < -62) {
@@ -49,7 +49,7 @@ std::int64_t cut(std::int64_t term, int exponent, int unit) {
   return term < 0 ? -magnitude : magnitude;
 }
 
-/// sum · 2^exponent as a float32, towards zero.
+/// sum · 2^exponent as a float32, rounded towards zero.
 std::uint32_t rounded(std::int64_t sum, int exponent) {
   if (sum == 0) {
     return 0;
@@ -151,13 +151,13 @@ Nvfp4Row nvfp4_row(const std::uint8_t* codes, const std::uint8_t* scales) {
 
 namespace {
 
-/// What the groups of two rows come to before their scales.
+/// The sums of the groups of two rows, before their scales.
 struct Nvfp4Groups {
   std::array<std::int16_t, nvfp4_groups> sum;  ///< of products of halves
-  std::array<std::int16_t, nvfp4_groups> raw;  ///< the greatest exponent of a product; below 0 where all are zero
+  std::array<std::int16_t, nvfp4_groups> raw;  ///< the maximum exponent of a product; below 0 where all are zero
 };
 
-/// In a form that compilers turn into a few instructions for all groups.
+/// Written so that compilers generate a few instructions for all groups.
 Nvfp4Groups multiply_groups(const Nvfp4Row& a, const Nvfp4Row& b) {
   Nvfp4Groups groups;
   for (std::uint32_t g = 0; g < nvfp4_groups; ++g) {
@@ -177,7 +177,7 @@ Nvfp4Groups multiply_groups(const Nvfp4Row& a, const Nvfp4Row& b) {
 
 std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c) {
   constexpr std::uint32_t groups_of_scale = nvfp4_groups / nvfp4_scales;
-  // Products of halves are quarters, those of scales have six bits of fraction.
+  // Products of halves have two bits of fraction, those of scales have six.
   constexpr int fraction_bits = 2 + 2 * 3;
   const TensorElement sum_before = decode_float(c);
   if (a.has_nan_scale || b.has_nan_scale || sum_before.is_nan) {
@@ -188,7 +188,7 @@ std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c) {
   }
   const Nvfp4Groups groups = multiply_groups(a, b);
   std::array<std::int32_t, nvfp4_groups> sums{};
-  int products = no_exponent;  // the greatest raw exponent of a product that is not zero
+  int products = no_exponent;  // the maximum raw exponent of a nonzero product
   int scales = no_exponent;    // and of its scales
   for (std::uint32_t s = 0; s < nvfp4_scales; ++s) {
     const std::int32_t mantissa = std::int32_t{a.mantissa[s]} * b.mantissa[s];

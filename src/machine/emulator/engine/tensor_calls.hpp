@@ -1,6 +1,6 @@
 #pragma once
-/// What the emulated bodies of tensor memory and tcgen05 call. Addresses are those of the vocabulary's handles, words
-/// and descriptors are given as their bits, which the emulator decodes by itself.
+/// The calls of the emulated bodies of tensor memory and tcgen05. Addresses are those of the vocabulary's handles.
+/// Instruction words and descriptors are passed as bits, which the emulator decodes independently.
 #include <cstdint>
 
 #include "machine/types.hpp"
@@ -28,19 +28,19 @@ using machine::Site;
 void tensor_allocate(std::uint32_t at, std::uint32_t columns, bool pair, Site site);
 void tensor_deallocate(std::uint32_t address, std::uint32_t columns, bool pair, Site site);
 void tensor_give_up_allocation(bool pair, Site site);
-/// Fills `words`; the number of the load among those of this warp. `rows`: a lane a thread; else 16 lanes in the
-/// fragment of accumulators.
+/// Fills `words`; returns the number of the load among those of this warp. `rows`: one lane per thread; otherwise 16
+/// lanes in the accumulator fragment.
 std::uint64_t tensor_load(std::uint32_t address, bool rows, std::uint32_t slab, std::uint32_t columns,
                           std::uint32_t* words, Site site);
 void tensor_wait_loads(Site site);
-/// Words of a load may be read only when it was waited for.
+/// Checks that the words of a load are read only after a wait for it.
 void tensor_check_loaded(std::uint64_t load, Site site);
 void tensor_before_barrier(Site site);
 void tensor_after_barrier(Site site);
 
 void tensor_copy_scales(std::uint32_t to, std::uint64_t block, bool pair, Site site);
 void tensor_multiply(const TensorProductCall& call, Site site);
-/// `blocks`: a bit for each block of the cluster; 0: this one alone.
+/// `blocks`: one bit per block of the cluster; 0: only this one.
 void tensor_commit(std::uint32_t barrier, std::uint16_t blocks, bool pair, Site site);
 
 }  // namespace calls

@@ -15,7 +15,7 @@ void wake_waiters(Cluster& cluster, Scheduler& scheduler) {
   }
 }
 
-/// The stranger on a multiprocessor gives its columns back.
+/// The block of another launch on a multiprocessor frees its columns.
 class StrangerLeaves final : public AsyncWork {
  public:
   StrangerLeaves(Engine& engine, Multiprocessor& from) : engine_(engine), from_(from) {}
@@ -36,7 +36,7 @@ bool two_blocks_fit(const LaunchShape& shape) {
          2 * shape.block * shape.registers_at_launch <= registers_per_multiprocessor;
 }
 
-/// Nothing where the stranger would leave before anybody could see it.
+/// Empty if that block would leave before any thread could notice it.
 HeldColumns draw_stranger(Order completions, Random& random) {
   const HeldColumns all{nullptr, 0, tensor_columns};
   if (completions != Order::random) {
@@ -51,7 +51,7 @@ HeldColumns draw_stranger(Order completions, Random& random) {
   return {nullptr, random.below(tensor_columns / columns) * columns, columns};
 }
 
-/// Draws from numbers of its own: what else a seed means stays as it is.
+/// Draws from a separate generator, so that the rest of a seed's schedule stays the same.
 void place_cluster(Engine& engine, bool pair) {
   Cluster& cluster = engine.cluster;
   const Schedule& schedule = engine.options.schedule;

@@ -1,5 +1,5 @@
 #pragma once
-/// Tensor maps of the emulator: the counterpart of the driver's encoder, and the addresses a box touches.
+/// Tensor maps of the emulator: the counterpart of the driver's encoder, and the addresses that a box accesses.
 #include <array>
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace thresher::emulator {
 
-/// Throws thresher::Error where the driver would refuse: rank, extents, strides, alignment, box, swizzle.
+/// Throws thresher::Error where the driver would reject it: rank, extents, strides, alignment, box, swizzle.
 [[nodiscard]] machine::TensorMap encode_tensor_map(const machine::TensorMapDescription& description);
 
 /// The description behind an encoded map; false when `map` was not made by encode_tensor_map.
@@ -23,11 +23,11 @@ namespace thresher::emulator {
 struct BoxRow {
   std::uint64_t address = 0;  ///< of the row's first in-bounds element
   std::uint32_t first = 0;    ///< bytes of the row before it
-  std::uint32_t bytes = 0;    ///< in bounds; 0 for a row that is wholly outside
+  std::uint32_t bytes = 0;    ///< in bounds; 0 for a row that is entirely outside
   std::uint32_t shared = 0;   ///< offset of the row in the box, before swizzling
 };
 
-/// A box at a place of the tensor, row by row.
+/// A box at a position of the tensor, row by row.
 class Box {
  public:
   Box(const machine::TensorMapDescription& map, const std::int32_t* at);

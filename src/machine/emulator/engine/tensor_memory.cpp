@@ -1,4 +1,4 @@
-// Tensor memory as threads see it: taken, given back, loaded, handed over.
+// Tensor memory for threads: allocate, free, load, pass on.
 #include <bit>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t everyone = 0xFFFFFFFFU;
 
-/// All threads of the warp meet with the same words; true for the one that acts for all.
+/// All threads of the warp synchronise with the same words; true for the one that acts for all.
 bool meet(Engine& engine, Thread& thread, const char* call, std::uint64_t word, std::uint32_t site, Site where) {
   const std::uint64_t* given = warp_exchange(call, word, everyone, false, where);
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
@@ -30,7 +30,7 @@ bool meet(Engine& engine, Thread& thread, const char* call, std::uint64_t word, 
   return true;
 }
 
-/// What all threads of a warp know.
+/// The common knowledge of all threads of a warp.
 struct WarpKnowledge {
   explicit WarpKnowledge(const Warp& warp) {
     bool first = true;
@@ -92,8 +92,8 @@ void check_may_allocate(Engine& engine, const Thread& thread, const TensorMemory
   }
 }
 
-/// What the other block of a pair has already taken in the allocation that comes next in this one; null when nothing.
-/// Throws unless the two allocate alike.
+/// The allocation of the other block of a pair that corresponds to this block's next one; null without any. Throws
+/// unless the two allocate alike.
 const TensorAllocation* taken_by_peer(Engine& engine, const Thread& thread, std::uint32_t at, std::uint32_t columns,
                                       std::uint32_t site) {
   const Block& peer = *engine.cluster.blocks[thread.block->rank ^ 1U];
@@ -111,7 +111,7 @@ const TensorAllocation* taken_by_peer(Engine& engine, const Thread& thread, std:
   return &other;
 }
 
-/// Waits until there are so many columns. The first block of a pair to get there takes them for both.
+/// Waits until there are enough columns. The first block of a pair to arrive allocates them for both.
 std::uint32_t first_column(Engine& engine, Thread& thread, std::uint32_t at, std::uint32_t columns, bool pair,
                            std::uint32_t site) {
   if (pair) {

@@ -1,5 +1,5 @@
-// What a thread issues to the tensor core: copies of scales, products, commits. Descriptors and instruction words are
-// decoded from their bits here, by the PTX ISA's tables, and not by what made them.
+// The tcgen05 instructions of a thread: copies of scales, products, commits. Descriptors and instruction words are
+// decoded here from their bits, by the PTX ISA's tables and independently of the code that made them.
 #include <array>
 #include <cstring>
 #include <vector>
@@ -47,7 +47,7 @@ struct Issue {
   bool touch(Block& block, const TensorPlace& place, TensorTouch how, const TensorUse& self) const {
     return touch_tensor_memory(engine, block, place, how, {self, &thread.knowledge.seen, &thread.tensor_seen, call});
   }
-  /// The bits of a descriptor that leave no choice.
+  /// The fixed bits of a descriptor.
   void check_descriptor(std::uint64_t bits, const char* operand) const {
     const std::uint32_t layout = field(bits, 61, 3);
     if (field(bits, 46, 3) != 1 || field(bits, 49, 3) != 0 || field(bits, 52, 9) != 0 || field(bits, 14, 2) != 0 ||
@@ -58,7 +58,7 @@ struct Issue {
       refuse(std::string("the descriptor of ") + operand + " has no legal swizzle");
     }
   }
-  /// Shared memory that is about to be read asynchronously, 16 bytes at a time.
+  /// Checks shared memory that is about to be read asynchronously, 16 bytes at a time.
   void check_bytes(Block& block, std::uint32_t offset, const char* operand) const {
     if (offset + 16 > block.bytes.size()) {
       engine.findings.fatal(FindingKind::out_of_bounds, sentence() + ": " + operand + " reaches shared bytes " +
@@ -127,9 +127,9 @@ struct Shape {
   std::uint32_t blocks;
 
   [[nodiscard]] std::uint32_t rows_of_block() const { return rows / blocks; }
-  /// Where the rows of a block lie (PTX ISA, tcgen05: data path layouts A, B, D and F). 128 have a lane each. 64 rows
-  /// of one block leave the upper 16 lanes of each quarter alone; those of a block of a pair have two lanes each, 64
-  /// apart, for half of the columns.
+  /// The lanes of a block's rows (PTX ISA, tcgen05: data path layouts A, B, D and F). 128 rows have a lane each. 64
+  /// rows of one block leave the upper 16 lanes of each quarter unused. Those of a block of a pair have two lanes each,
+  /// 64 lanes from each other, for half of the columns.
   [[nodiscard]] bool fills_half_of_a_quarter() const { return rows == 64; }
   [[nodiscard]] std::uint32_t lanes_of_row() const { return rows_of_block() == 64 && blocks == 2 ? 2 : 1; }
   [[nodiscard]] std::uint32_t columns_of_lane() const { return columns / lanes_of_row(); }
@@ -141,7 +141,7 @@ struct Shape {
   }
 };
 
-/// What the instruction's word says, held against what can be.
+/// Decodes the instruction word and checks it against the supported shapes.
 Shape decoded(const Issue& of, const TensorProductCall& call) {
   const std::uint32_t word = call.instruction;
   const Shape shape{field(word, 24, 5) << 4U, field(word, 17, 6) << 3U, call.pair ? 2U : 1U};
@@ -205,7 +205,7 @@ class TensorProduct final : public AsyncWork {
     }
     return all;
   }
-  /// The four scales of a row, as the quarter that computes with them holds them.
+  /// The four scales of a row, from the quarter that computes with them.
   static std::array<std::uint8_t, 4> scales_of(const Block& block, std::uint32_t first, std::uint32_t row,
                                                std::uint32_t quarter) {
     const std::size_t lane = quarter * scale_rows + row % scale_rows;
@@ -317,8 +317,8 @@ class Commit final : public AsyncWork {
   std::uint32_t site_;
 };
 
-/// A commit tells that what the pipe was given is done, and with it whatever copies that waited for; it is no release
-/// of the thread's ordinary accesses.
+/// A commit signals that the pipe's earlier work is done, with the knowledge that that work waited for. It does not
+/// release the thread's ordinary accesses.
 Knowledge carried_by_commit(const Engine& engine, const Thread& thread) {
   Knowledge carried;
   for (std::size_t lane = engine.cluster.threads.size(); lane < engine.ordering.lanes(); ++lane) {

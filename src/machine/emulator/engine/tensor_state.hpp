@@ -1,5 +1,5 @@
 #pragma once
-/// What a block's tensor memory consists of while a kernel runs. Plain data, as in state.hpp.
+/// The state of a block's tensor memory while a kernel runs. Plain data, as in state.hpp.
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace thresher::emulator {
 struct Block;
 struct Thread;
 
-/// Who has touched a cell of tensor memory.
+/// The accesses to a cell of tensor memory.
 struct TensorUse {
   enum class What : std::uint8_t { nothing, allocation, load, product, scales_of_a_product, copy };
   What what = What::nothing;
@@ -19,9 +19,9 @@ struct TensorUse {
   Lane lane = 0;
   std::uint32_t clock = 0;
   std::uint32_t site = 0;
-  std::uint64_t shape = 0;         ///< of a product: where its sums are, how many rows and columns
+  std::uint64_t shape = 0;         ///< of a product: the position of its accumulators, its rows and columns
   const Thread* thread = nullptr;  ///< that issued it
-  std::uint32_t thread_clock = 0;  ///< its own clock then
+  std::uint32_t thread_clock = 0;  ///< its own clock at that time
 };
 
 /// The two halves of a quarter, 16 lanes each, as bits.
@@ -31,34 +31,34 @@ inline constexpr std::uint8_t both_slabs = lower_slab | upper_slab;
 
 /// One column of one quarter of the lanes.
 struct TensorCell {
-  TensorUse write;         ///< nothing where it is not allocated
-  std::uint8_t slabs = 0;  ///< that hold something
+  TensorUse write;         ///< empty if it is not allocated
+  std::uint8_t slabs = 0;  ///< initialized ones
   std::vector<TensorUse> reads;
 };
 
 struct TensorAllocation {
   std::uint32_t first = 0;
   std::uint32_t columns = 0;
-  std::uint32_t at = 0;  ///< where in shared memory its place was left
+  std::uint32_t at = 0;  ///< the offset in shared memory that received its address
   std::uint32_t site = 0;
 };
 
 struct TensorMemory {
   std::vector<std::uint32_t> words;           ///< [lane][column]
   std::vector<TensorCell> cells;              ///< [quarter][column]
-  std::vector<TensorAllocation> allocations;  ///< that were not given back
+  std::vector<TensorAllocation> allocations;  ///< not freed yet
   std::vector<TensorAllocation> history;      ///< all, in order
   bool gave_up = false;
 };
 
-/// Columns of a multiprocessor that a block holds, or a stranger.
+/// Columns of a multiprocessor that a block holds; it may be of another launch.
 struct HeldColumns {
-  const Block* block = nullptr;  ///< none: a stranger
+  const Block* block = nullptr;  ///< null: a block of another launch
   std::uint32_t first = 0;
   std::uint32_t columns = 0;
 };
 
-/// A multiprocessor as far as its tensor memory goes.
+/// The state of a multiprocessor's tensor memory.
 struct Multiprocessor {
   std::vector<HeldColumns> held;
   const Block* allocating = nullptr;  ///< the block that has allocated and not given that up: no other one may

@@ -30,8 +30,8 @@ bool is_own(const TensorUse& earlier, const TensorObserver& observer) {
   return earlier.lane == observer.self.lane && earlier.agents == observer.self.agents;
 }
 
-/// What PTX promises of instructions that one thread issues: products on the same sums in one shape, and a copy before
-/// the products that read what it wrote. And a warp's own allocation comes before its own loads.
+/// The order that PTX guarantees for instructions of one thread: products on the same accumulators in one shape, and a
+/// copy before the products that read it. Also, a warp's own allocation precedes its own loads.
 bool is_in_order(const TensorUse& earlier, TensorTouch touch, const TensorObserver& observer, bool copies_in_order) {
   if (!is_own(earlier, observer)) {
     return false;
@@ -61,7 +61,7 @@ class Check {
     }
   }
 
-  /// Of lanes that are loaded together some may hold nothing, if the threads that get them do not use them.
+  /// Some of the lanes that are loaded together may be uninitialized, if their threads do not use them.
   void holds_something(const TensorCell& cell, std::uint8_t slabs, std::uint32_t quarter, std::uint32_t column) const {
     if ((cell.slabs & slabs) == 0 &&
         engine_.findings.first_time(FindingKind::uninitialised, observer_.self.site, column)) {

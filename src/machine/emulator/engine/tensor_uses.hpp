@@ -1,5 +1,5 @@
 #pragma once
-/// Who touches which columns of tensor memory, and whether that is ordered behind what came before.
+/// Accesses to columns of tensor memory, and whether they are ordered after earlier ones.
 #include <cstdint>
 
 #include "machine/emulator/engine/engine.hpp"
@@ -12,8 +12,8 @@ inline constexpr std::uint32_t tensor_columns = 512;
 
 enum class TensorTouch : std::uint8_t {
   load,
-  sums,        ///< a product writes them
-  added_sums,  ///< and adds to what they hold
+  sums,        ///< a product overwrites them
+  added_sums,  ///< a product adds to them
   scales,      ///< a product reads them
   copy,
   give_back
@@ -22,12 +22,12 @@ enum class TensorTouch : std::uint8_t {
 /// An access about to be made, by the threads or the pipe that `self` names.
 struct TensorObserver {
   TensorUse self;
-  const VectorClock* seen;         ///< what they know
-  const VectorClock* tensor_seen;  ///< and knew at their latest after_barrier
+  const VectorClock* seen;         ///< their knowledge
+  const VectorClock* tensor_seen;  ///< their knowledge at their latest after_barrier
   const char* call;
 };
 
-/// Columns `first` and `columns` behind it, of the quarters whose bits are set, and of their slabs.
+/// Columns `first` to `first` + `columns`, of the quarters whose bits are set, and of their slabs.
 struct TensorPlace {
   std::uint32_t quarters = (1U << tensor_quarters) - 1U;
   std::uint8_t slabs = both_slabs;
@@ -39,7 +39,7 @@ struct TensorPlace {
 bool touch_tensor_memory(Engine& engine, Block& block, const TensorPlace& place, TensorTouch touch,
                          const TensorObserver& observer);
 
-/// All instructions of a kernel work in groups of the same size; a pair is two blocks of a cluster.
+/// All instructions of a kernel must use the same group size; a pair is two blocks of a cluster.
 void check_tensor_group(Engine& engine, const Thread& thread, bool pair, const char* call, std::uint32_t site);
 
 /// The blocks that an instruction of this thread works on: its own, or both of its pair, the even one first.
@@ -49,7 +49,7 @@ struct TensorBlocks {
 };
 [[nodiscard]] TensorBlocks tensor_blocks(Engine& engine, const Thread& thread, bool pair);
 
-/// The clock of the first thread of a warp in tensor memory; the others have the lanes behind it.
+/// The lane of the first thread of a warp in tensor memory; those of the others follow.
 [[nodiscard]] Lane tensor_lane(Engine& engine, Warp& warp);
 
 }  // namespace thresher::emulator

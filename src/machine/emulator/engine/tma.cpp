@@ -1,4 +1,4 @@
-// The copy engine: tensor boxes and bulk copies.
+// The TMA: tensor boxes and bulk copies.
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -84,7 +84,7 @@ class WordDelivery final : public Delivery {
   std::uint8_t value_[16] = {};
 };
 
-/// The agent that a copy completing on `barrier` is: all copies of one phase.
+/// The agent of a copy that completes on `barrier`: all copies of one phase are one agent.
 Access delivery_access(const Engine& engine, const Mbarrier& barrier, AccessKind kind, std::uint32_t site) {
   return {barrier.phase + 1, site, engine.cluster.serial, barrier.lane, kind};
 }
@@ -122,7 +122,7 @@ TensorMapDescription described(Engine& engine, const void* map, int rank, const 
 
 std::uint32_t tile_alignment(Swizzle swizzle) { return 128U << static_cast<std::uint32_t>(swizzle); }
 
-/// Every in-bounds row lies in a buffer of the launch and may be accessed so.
+/// Checks that every in-bounds row is in a buffer of the launch and allows the access.
 void check_rows(Engine& engine, const Box& box, const Observer& observer, const char* call, std::uint32_t site) {
   for (std::uint32_t index = 0; index < box.rows(); ++index) {
     const BoxRow row = box.row(index);
@@ -163,7 +163,7 @@ TmaStores& stores_of(Engine& engine, Thread& thread) {
   return *thread.stores;
 }
 
-/// The two halves of a store: bytes leave shared memory, later they arrive.
+/// The two halves of a store: bytes are read from shared memory, and written later.
 struct StoreData {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> rows;  // address and bytes
   std::vector<std::uint8_t> bytes;
@@ -223,7 +223,7 @@ void submit_store(Engine& engine, Thread& thread, std::vector<std::pair<std::uin
   engine.scheduler.submit(std::make_unique<StoreWrite>(engine, thread, std::move(data)), &stores.queue);
 }
 
-/// Along its rows a box begins at a multiple of 16 bytes; the GPU answers anything else with an illegal instruction.
+/// Along its rows a box begins at a multiple of 16 bytes; on the GPU anything else is an illegal instruction.
 void check_alignment(Engine& engine, const TensorMapDescription& description, const std::int32_t* at, const char* call,
                      std::uint32_t site) {
   const std::int64_t first_byte = std::int64_t{at[0]} * element_bytes(description.element);
@@ -234,7 +234,7 @@ void check_alignment(Engine& engine, const TensorMapDescription& description, co
   }
 }
 
-/// Whose barrier a copy into a block completes on.
+/// The barrier on which a copy into a block completes.
 enum class Completes : std::uint8_t { on_its_own, on_the_even_one };
 
 void load_box(const std::vector<Block*>& blocks, const char* call, std::uint32_t destination, const void* map,

@@ -1,4 +1,4 @@
-// The small calls: where a thread stands, names, expectations, earlier grids.
+// The small calls: thread indices, names, expectations, earlier grids.
 #include "machine/emulator/engine/calls.hpp"
 #include "machine/emulator/engine/engine.hpp"
 
@@ -23,7 +23,7 @@ std::uint32_t cluster_rank() { return Engine::self().block->rank; }
 std::uint32_t cluster_size() { return static_cast<std::uint32_t>(Engine::current().cluster.blocks.size()); }
 std::uint32_t lane() { return Engine::self().in_block % 32; }
 
-/// There is no time in the emulator; a number that grows is what profiles need.
+/// The emulator has no time; profiles only need a growing number.
 std::uint64_t clock_cycles() { return Engine::current().statistics.switches; }
 
 void earlier_grids_wait(Site where) {

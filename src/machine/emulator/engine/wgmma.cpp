@@ -21,7 +21,7 @@ constexpr std::uint32_t group_threads = 128;
 
 std::uint32_t depth_of(ProductElement element) { return element == ProductElement::e4m3 ? 32 : 16; }
 
-/// Room for one product, kept by each host thread.
+/// Buffers for one product, kept by each host thread.
 struct Scratch {
   std::array<float, 64 * 256> d;
   std::array<float, 64 * 32> a;
@@ -38,7 +38,7 @@ Scratch& scratch() {
   return *room;
 }
 
-/// `count` elements at `raw` to float32.
+/// Converts `count` elements at `raw` to float32.
 void widen(ProductElement element, const void* raw, float* to, std::uint32_t count) {
   if (element == ProductElement::e4m3) {
     const auto* codes = static_cast<const std::uint8_t*>(raw);
@@ -52,7 +52,7 @@ void widen(ProductElement element, const void* raw, float* to, std::uint32_t cou
   }
 }
 
-/// One wgmma instruction: formed as the threads of the warpgroup issue it, then in flight.
+/// One wgmma instruction: the threads of the warpgroup issue it one by one, then it is in flight.
 class Product final : public AsyncWork {
  public:
   Product(Engine& engine, Warpgroup& group, const ProductCall& call, std::uint32_t clock, std::uint32_t site)
@@ -76,7 +76,7 @@ class Product final : public AsyncWork {
   [[nodiscard]] std::uint32_t joined() const { return joined_; }
   [[nodiscard]] bool has(std::uint32_t thread) const { return values_[thread] != nullptr; }
   [[nodiscard]] std::uint32_t site() const { return site_; }
-  /// The accumulators are gone: their values go nowhere.
+  /// The accumulators are destroyed: their results are discarded.
   void forget(const machine::AccumulatorShadow* shadow) {
     for (std::uint32_t t = 0; t < group_threads; ++t) {
       if (shadows_[t] == shadow) {
@@ -85,7 +85,7 @@ class Product final : public AsyncWork {
       }
     }
   }
-  /// The shared memory it will read must be full, fenced and in range.
+  /// The shared memory that it will read must be full, fenced and in range.
   void check_operands() const;
   void complete() override;
 
@@ -233,7 +233,7 @@ void Product::complete() {
   }
 }
 
-/// What the registers of one thread must be for a multiply to use them.
+/// Checks that the registers of one thread may be used by a multiply.
 void check_registers(Engine& engine, Thread& thread, const ProductCall& call, std::uint32_t site) {
   machine::AccumulatorShadow::State& state = call.shadow->state;
   const bool chained = state.group > thread.products_waited;  // products on the same accumulators are ordered
@@ -262,7 +262,7 @@ void check_registers(Engine& engine, Thread& thread, const ProductCall& call, st
   state.set_unsettled = false;
 }
 
-/// The knowledge with which the product starts: of each warp, and common to all.
+/// Adds the thread's knowledge at the start of the product: to its warp's, and to that common to all.
 void learn_issuer(Warpgroup& group, Thread& thread) {
   if (thread.news_at_product != thread.news) {
     thread.news_at_product = thread.news;
@@ -392,7 +392,7 @@ void product_wait(std::uint32_t pending, Site where) {
 
 }  // namespace calls
 
-/// In flight products write to nowhere from now on.
+/// Products in flight discard their results from now on.
 void forget_accumulators(Warpgroup& group, const machine::AccumulatorShadow* shadow) {
   for (AsyncQueue* queue : {&group.forming, &group.queue}) {
     for (auto& work : *queue) {

@@ -150,7 +150,7 @@ std::string Words::of(const std::vector<const Thread*>& group) const {
   return text;
 }
 
-/// Why the multiprocessor of `block` has no columns to give.
+/// Why the multiprocessor of `block` has no free columns.
 std::string Words::of_holders(const Block& block) const {
   std::string text;
   for (const HeldColumns& held : block.multiprocessor->held) {

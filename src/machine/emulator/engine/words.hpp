@@ -1,5 +1,5 @@
 #pragma once
-/// The words of findings: who, what and where.
+/// The words of findings: agent, action and place.
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@ class Words {
   Words(const Sites& sites, const Ordering& ordering, const Cluster& cluster)
       : sites_(sites), ordering_(ordering), cluster_(cluster) {}
 
-  /// " at src/…/file.hpp:12"; nothing for no line.
+  /// " at src/…/file.hpp:12"; empty for no line.
   [[nodiscard]] std::string at(std::uint32_t site_number) const;
   [[nodiscard]] std::string of(const Thread& thread) const;
   [[nodiscard]] std::string of(const Block& block) const;
@@ -22,14 +22,14 @@ class Words {
   [[nodiscard]] std::string of(const Warpgroup& group) const;
   [[nodiscard]] std::string of(const Access& access) const;
   [[nodiscard]] std::string of(const Wait& wait) const;
-  /// "threads 0-31,64 (load[0]) of block (0,0,0)", one clause for each block and role.
+  /// "threads 0-31,64 (load[0]) of block (0,0,0)", one clause per block and role.
   [[nodiscard]] std::string of(const std::vector<const Thread*>& threads) const;
   /// "a multicast into its shared memory was in flight: …": the last copy announced on a barrier.
   [[nodiscard]] std::string of_flight(const Mbarrier& barrier) const;
   [[nodiscard]] std::string of_shared(const Block& block, std::uint64_t offset, std::uint64_t bytes) const;
   [[nodiscard]] static std::string of_global(const GlobalMemory::Buffer& buffer, std::uint64_t offset,
                                              std::uint64_t bytes);
-  /// " by thread 3 of block (0,0,0)" of the thread that runs now; nothing while asynchronous work completes.
+  /// " by thread 3 of block (0,0,0)" for the running thread; empty while asynchronous work completes.
   [[nodiscard]] std::string by_current() const;
 
  private:
