@@ -1,6 +1,6 @@
 #pragma once
-/// What ablated kernels leave out or do twice. Each question is answered at compile time, so that a kernel that is not
-/// ablated holds nothing of this.
+/// The work that ablated kernels leave out or do twice. Every question is answered at compile time, so that an ordinary
+/// kernel contains none of this.
 #include "machine/warp.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/turns.hpp"
@@ -9,15 +9,15 @@ namespace thresher::pipeline {
 
 template <Shape shape>
 struct Ablated {
-  /// Whether the `index`-th slot of a tile is loaded. products_only loads those of the first time round.
+  /// Whether the `index`-th stage of a tile is loaded. products_only loads those of the first round.
   static TH_DEVICE bool loads(u32 index) {
     return shape.ablation != Ablation::products_only || index < static_cast<u32>(shape.stages);
   }
   static constexpr bool multiplies = shape.ablation != Ablation::loads_only;
-  /// Whether an A operand that is made in registers is made for each slot.
+  /// Whether an A operand in registers is made for each stage.
   static constexpr bool makes_operands = shape.ablation != Ablation::first_operand;
 
-  /// Stands in for a load.
+  /// Replaces a load.
   static TH_DEVICE void pretend_full(const LoadSlot& slot) {
     if (warp::elect()) {
       slot.full.arrive();
@@ -25,12 +25,12 @@ struct Ablated {
     warp::sync();
   }
 
-  /// Stands in for the products of `slots` slots.
+  /// Replaces the products of `slots` stages.
   static TH_DEVICE void release_all(RingReader<shape>& reader, const OrderedBarrier<shape>& turns, u32 slots) {
     TH_NO_UNROLL
     for (u32 slot = 0; slot < slots; ++slot) {
       (void)reader.acquire();
-      warp::sync();  // one lane releases for all, and a lane that lags would wait for a phase long gone
+      warp::sync();  // one lane releases for all, and a late lane would wait for an old phase
       reader.release();
     }
     if constexpr (shape.reading == Reading::by_turns) {

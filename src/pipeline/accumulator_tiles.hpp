@@ -1,5 +1,5 @@
 #pragma once
-/// The accumulators of one math warpgroup: `count` tiles of 64 rows.
+/// The accumulators of one consumer warpgroup: `count` tiles of 64 rows.
 #include "machine/matrix_engine.hpp"
 
 namespace thresher::pipeline {

@@ -1,5 +1,5 @@
 #pragma once
-/// Bytes of a warp's fragment in another order.
+/// Transposes bytes of a warp's fragment.
 #include "machine/numbers.hpp"
 #include "machine/warp.hpp"
 
@@ -7,7 +7,7 @@ namespace thresher::pipeline {
 
 using namespace machine;
 
-/// Among the four lanes that differ in bits 2 and 3: lane i of them gets byte i of each one's word, the first's first.
+/// Among the four lanes that differ in bits 2 and 3: lane i gets byte i of each lane's word, the first lane's first.
 TH_DEVICE u32 transpose_bytes_of_rows(u32 word, u32 lane) {
   const u32 other = warp::shuffle_xor(word, 4);
   const u32 pairs = bits::permute(word, other, (lane & 4U) != 0 ? 0x3715U : 0x6240U);

@@ -1,10 +1,10 @@
 #pragma once
-/// Adding up the partial sums of the two blocks that split a tile's k range, through distributed shared memory.
+/// Adds up the partial sums of the two blocks with split K, through distributed shared memory.
 ///
-/// ready: 1 arrival by each math warp of the OTHER block, which says that its slots are drained and may be written
-/// into. landed: armed once, at the start, with the bytes that the other block will send here; its asynchronous stores
-/// complete it. Each block ends with the sums of one half of the columns, so that both have the same work afterwards.
-/// Once a launch: a persistent block would refill the slots that the partial sums land in.
+/// ready: 1 arrival by each consumer warp of the OTHER block, when its stages are drained and may be overwritten.
+/// landed: armed once, at the start, with the bytes that the other block will send; its asynchronous stores complete
+/// it. Each block ends with the sums of one half of the columns, so that both have the same work afterwards. It can run
+/// once per launch: a persistent block would refill the stages that receive the partial sums.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
@@ -27,7 +27,7 @@ class Merge {
   static_assert(half_piece % 4 == 0, "a half is whole groups of 8 columns");
   static_assert(sent_bytes <= static_cast<u32>(shape.stages * shape.slot_bytes), "the partial sums fit in the slots");
 
-  /// `half` is which half of the columns this block keeps: its rank among the two.
+  /// `half` is the half of the columns that this block keeps: its rank among the two.
   TH_DEVICE Merge(Shared<u8> slots, Barrier barriers, u32 half, u32 other_block)
       : buffer_(slots.as<Quad>()),
         ready_(barriers),
@@ -35,7 +35,7 @@ class Merge {
         half_(half),
         other_block_(other_block) {}
 
-  /// One thread calls it before the cluster's first meeting.
+  /// One thread calls it before the first cluster barrier.
   TH_DEVICE void init() const {
     ready_.init(4 * shape.math_warpgroups);
     landed_.init(1);
@@ -44,7 +44,7 @@ class Merge {
     debug::name_barrier(landed_, "merge landed");
   }
 
-  /// All math threads call it once their products have retired. Afterwards the first half of each piece of `tiles`
+  /// All consumer threads call it once their products have retired. Afterwards the first half of each piece of `tiles`
   /// holds the sums of the half of the columns that this block keeps.
   TH_DEVICE void run(Tiles& tiles) const {
     if (warp::lane() == 0) {
@@ -59,7 +59,7 @@ class Merge {
  private:
   using Quad = Vector<float, 4>;
 
-  /// Each thread's words lie math_threads apart: a warp's accesses are contiguous.
+  /// Each thread's words are math_threads apart, so that a warp's accesses are contiguous.
   static TH_DEVICE u32 place(int quad) { return quad * math_threads(shape) + launch::thread_index(); }
 
   TH_DEVICE void send(Tiles& tiles) const {

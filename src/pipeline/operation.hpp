@@ -1,27 +1,27 @@
 #pragma once
-/// What the skeleton asks of an operation, checked before anything else of it is compiled. An operation says nothing
-/// about barriers.
+/// The skeleton's requirements of an operation, checked before any other part of it is compiled. An operation contains
+/// no barriers.
 #include "machine/matrix_engine.hpp"
 #include "pipeline/grouped/directory.hpp"
 #include "pipeline/ring.hpp"
 
 namespace thresher::pipeline {
 
-/// Which of its optional members an operation has: `static constexpr Hooks hooks{.prepare = true};`. The skeleton calls
-/// those and no others. A hook that is named here and missing, misspelt or mistyped does not compile, nor does one that
+/// The optional members of an operation: `static constexpr Hooks hooks{.prepare = true};`. The skeleton calls those and
+/// no others. A hook that is named here and is missing, misspelt or mistyped does not compile. Neither does one that
 /// the operation has and does not name.
 struct Hooks {
-  /// `Ahead ahead(const Tile&, u32 warpgroup, u32 half) const` asks memory, before the first slot, for what finish will
-  /// need; finish is given the result last.
+  /// `Ahead ahead(const Tile&, u32 warpgroup, u32 half) const` loads, before the first stage, the data that finish will
+  /// need; finish receives the result as its last argument.
   bool ahead = false;
-  /// `bool prepare(Shared<u8> slots, u32 math_thread) const` fills parts of the slots that no copy brings; true if this
-  /// thread wrote any.
+  /// `bool prepare(Shared<u8> slots, u32 math_thread) const` fills parts of the stages that no copy writes; true if
+  /// this thread wrote any.
   bool prepare = false;
-  /// In place of load<pass>: `void load_constant(const LoadSlot&, const Tile&, u32 k_step) const` brings what no
-  /// earlier grid writes, so that a dependent launch fills its slots with it while that grid still runs; `void
-  /// load_fresh(…) const`, of the same parameters, brings the rest.
+  /// Replaces load<pass>. `void load_constant(const LoadSlot&, const Tile&, u32 k_step) const` loads data that no
+  /// earlier grid writes. So a PDL launch fills its stages with it while that grid still runs. `void load_fresh(…)
+  /// const`, with the same parameters, loads the rest.
   bool load_constant = false;
-  /// In place of math<pass>: the A operand is made in registers (see MakesOperand).
+  /// Replaces math<pass>: the A operand is made in registers (see MakesOperand).
   bool makes_operand = false;
 
   // Of operations whose tiles are groups' alone.
@@ -34,10 +34,10 @@ struct Hooks {
   bool deals_rows = false;
 };
 
-/// One thread of the loader calls prefetch first of all, to bring tensor maps near, and the loads, whose copies bring
-/// slot_load_bytes to each slot. `tiles` counts them for each group of neighbouring blocks, `k_steps` counts the slots
-/// that one pass over k takes. Every math thread calls drain before it ends. Profiles go where `profile` says, when the
-/// shape asks for one.
+/// One thread of the producer calls prefetch first, for the tensor maps, and the loads, whose copies bring
+/// slot_load_bytes to each stage. `tiles` counts them per group of neighbouring blocks, `k_steps` counts the stages of
+/// one pass over k. Every consumer thread calls drain before it ends. Profiles are written to `profile`, when the shape
+/// has one.
 template <class Operation>
 concept DualOperand =
     MatrixEngine<typename Operation::Engine> &&
@@ -100,15 +100,15 @@ concept LoadsConstant = requires {
   static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(&Operation::load_fresh);
 };
 
-/// `math<pass>` issues the products of one slot.
+/// `math<pass>` issues the products of one stage.
 template <class Operation>
 concept Multiplies = requires(const Operation& operation, typename Operation::Sums& sums, Shared<u8> slot, u32 at) {
   { operation.template math<0>(sums, slot, at) } -> Same<void>;
 };
 
-/// What RegisterOperand asks: `Packed` are the words of one block of a slot that a thread holds, `fetch` reads them,
-/// `expand` makes the fragment of a k-step from them; `other` is the block's B operand and `step` its k-step.
-/// `slots_together` is 1, or 2 to unroll two slots, which then come in pairs.
+/// The requirements of RegisterOperand. `Packed` are the words of one block of a stage that a thread holds; `fetch`
+/// reads them, `expand` makes the fragment of a k-step from them. `other` is the block's B operand and `step` its
+/// k-step. `slots_together` is 1, or 2 to unroll two stages, which then come in pairs.
 template <class Operation>
 concept MakesOperand = requires(const Operation& operation, const typename Operation::Packed& packed, Shared<u8> slot,
                                 int index, u32 warpgroup) {
@@ -126,7 +126,7 @@ concept LooksAhead = requires {
   static_cast<typename Operation::Ahead (Operation::*)(const typename Operation::Tile&, u32, u32) const>(
       &Operation::ahead);
 };
-/// `finish` writes a warpgroup's share of a tile; `half` is which part of the k range the block had.
+/// `finish` writes a warpgroup's share of a tile; `half` is the block's part of the k range.
 template <class Operation>
 concept Finishes = requires {
   static_cast<void (Operation::*)(typename Operation::Sums&, const typename Operation::Tile&, u32, u32, Shared<u8>)

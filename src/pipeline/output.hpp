@@ -1,9 +1,9 @@
 #pragma once
-/// How a math warpgroup's results reach the output matrix: straight from registers, or staged for the copy engine.
+/// Writes a consumer warpgroup's results to the output matrix: directly from registers, or staged for the TMA.
 ///
-/// The operation gives values in fragment order: `value(tile, group, half)` is the pair of neighbouring outputs that
-/// this thread holds in 8-column group `group`, rows lane/4 (half 0) or lane/4 + 8 (half 1) of its warp's 16, of the
-/// warpgroup's 64-row tile.
+/// The operation gives values in fragment order. `value(tile, group, half)` is the pair of neighbouring outputs that
+/// this thread holds in 8-column group `group` of the warpgroup's 64-row tile. Their row is lane/4 (half 0) or lane/4 +
+/// 8 (half 1) of its warp's 16.
 #include "machine/fence.hpp"
 #include "machine/global.hpp"
 #include "machine/launch.hpp"
@@ -17,7 +17,7 @@
 
 namespace thresher::pipeline {
 
-/// A row-major matrix as kernels store to it.
+/// A row-major matrix for kernels' stores.
 template <typename T>
 struct OutputMatrix {
   Global<T> data;
@@ -28,23 +28,23 @@ struct OutputMatrix {
       0;  ///< 1 when data, row_stride and columns allow 16-byte stores of whole rows (of 16-bit elements and e4m3)
 };
 
-/// Where a warpgroup's first tile starts.
+/// The origin of a warpgroup's first tile.
 struct OutputOrigin {
   u32 row = 0;
   u32 column = 0;
 };
 
-/// Every row that the matrix has is stored.
+/// Stores every row of the matrix.
 struct EveryRow {
   TH_DEVICE bool operator()(u32) const { return true; }
 };
 
-/// Registers to global memory. A quad of threads first transposes 4×4 words so that each stores 16 contiguous bytes, of
-/// e4m3 eight; a pair of these is the low half of its word.
+/// Registers to global memory. A quad of threads first transposes 4×4 words, so that each stores 16 contiguous bytes (8
+/// of e4m3). A pair of e4m3 values is the low half of its word.
 template <typename T, int tiles, int groups>
 class DirectOutput {
  public:
-  /// `is_stored(row)` of the rows of the matrix says which.
+  /// `is_stored(row)` says which rows of the matrix are stored.
   template <class Value, class Stored = EveryRow>
   static TH_DEVICE void write(const OutputMatrix<T>& matrix, OutputOrigin origin, const Value& value,
                               const Stored& is_stored = {}) {
@@ -145,9 +145,9 @@ class DirectOutput {
   }
 };
 
-/// Registers to staging memory by stmatrix, then one tensor copy for each panel of columns. Outputs of 16 bits.
+/// Registers to staging memory by stmatrix, then one tensor copy per panel of columns. For 16-bit outputs.
 ///
-/// Order within a warpgroup: the staging was read by the last copy; all stmatrix; each thread's proxy fence; the
+/// Order within a warpgroup: the last copy has read the staging; all stmatrix; each thread's proxy fence; the
 /// warpgroup's barrier; one thread's copies. `barrier_id` is a named barrier of this warpgroup alone.
 template <int tiles, int groups>
 class StagedOutput {
@@ -182,7 +182,7 @@ class StagedOutput {
     }
   }
 
-  /// Every thread calls it before it ends: the staging is not given up while it is being read.
+  /// Every thread calls it before it ends: the staging must exist until it has been read.
   static TH_DEVICE void drain() {
     if (launch::thread_index() % 128 == 0) {
       tma::wait_read<0>();
@@ -190,8 +190,8 @@ class StagedOutput {
   }
 
  private:
-  /// Four 8×8 tiles at a time: both row halves of two groups of columns. Thread l names row l%8 (+8 for tiles 1 and 3)
-  /// of group l/16.
+  /// Four 8×8 tiles at a time: both row halves of two groups of columns. Thread l provides row l%8 (+8 for tiles 1 and
+  /// 3) of group l/16.
   template <class Value>
   static TH_DEVICE void store_tile(Shared<u8> staging, u32 thread, int t, const Value& value) {
     const u32 lane = thread % 32;
@@ -218,7 +218,7 @@ class StagedOutput {
     }
   }
 
-  /// Where 8 columns of a row lie: rows of one panel are a swizzle span apart.
+  /// The address of 8 columns of a row: rows of one panel are a swizzle span apart.
   static TH_DEVICE Shared<u8> address(Shared<u8> staging, u32 row, u32 group) {
     constexpr u32 panel_groups = panel_columns / 8;
     constexpr u32 span = panel_columns * 2;

@@ -1,5 +1,5 @@
 #pragma once
-/// The math loop of an operation whose two operands both lie in a slot.
+/// The main loop of consumers for an operation whose two operands are both in a stage.
 #include "pipeline/ring.hpp"
 
 namespace thresher::pipeline {
@@ -7,13 +7,13 @@ namespace thresher::pipeline {
 template <class Engine, Shape shape>
 class SlotProducts {
  public:
-  /// One group of products stays in flight, so that a slot is released one step late. A ring of one slot cannot wait
+  /// One group of products stays in flight, so that a stage is released one step late. A ring of one stage cannot wait
   /// for that.
   static constexpr int in_flight = shape.stages > 1 ? 1 : 0;
 
   TH_DEVICE explicit SlotProducts(RingReader<shape>& reader) : reader_(reader) {}
 
-  /// `multiply(slot)` issues the products of the next slot, which stay in flight.
+  /// `multiply(slot)` issues the products of the next stage, which stay in flight.
   template <class Multiply>
   TH_DEVICE void issue(const Multiply& multiply) const {
     const Shared<u8> slot = reader_.acquire();
@@ -22,7 +22,7 @@ class SlotProducts {
     Engine::commit();
   }
 
-  /// The slots `first` to `end` of a walk; those before them are retired and released, one by one.
+  /// Stages `first` to `end` of a loop over k; those before them are retired and released, one by one.
   template <class Multiply>
   TH_DEVICE void issue_and_release(u32 first, u32 end, const Multiply& multiply) const {
     TH_NO_UNROLL
@@ -33,7 +33,7 @@ class SlotProducts {
     }
   }
 
-  /// What is still in flight has retired, and the slot that is still held is released.
+  /// Waits until all products in flight have retired, and releases the stage that is still held.
   TH_DEVICE void finish(bool holds_a_slot) const {
     if constexpr (in_flight > 0) {
       Engine::template retire<0>();

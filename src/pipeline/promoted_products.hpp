@@ -1,20 +1,21 @@
 #pragma once
-/// The math loop of an operation whose matrix unit keeps sums too short: the products of each slot start from zero, and
-/// once retired they are added to the sums in float32, times what their scales say.
+/// The main loop of consumers with FP32 accumulation across stages, for tensor cores that accumulate in too few bits.
+/// The products of each stage start from zero. Once retired they are added to the accumulators in float32, times their
+/// scales.
 ///
-/// What a slot adds comes in pieces, of which `Fresh` holds as many as it has tiles: all, or fewer where registers are
-/// few. While one piece is added, the next one's products are in flight if there is a tile for them; while the last
-/// one is, other warpgroups multiply: with products in flight from one slot to the next the compiler serialises them
-/// all (C7514), since it is sums that lie between them that are read.
+/// A stage's results come in pieces, of which `Fresh` holds as many as it has tiles: all, or fewer where registers are
+/// few. While one piece is added, the next one's products are in flight if there is a tile for them. While the last one
+/// is added, other warpgroups multiply. Products in flight from one stage to the next would be serialised by the
+/// compiler (C7514), since accumulators between them are read.
 #include "machine/matrix_engine.hpp"
 #include "pipeline/ring.hpp"
 
 namespace thresher::pipeline {
 
-/// What PromotedProducts asks of an operation: `multiply_piece` issues a slot's products of one of its `pieces`, from
-/// zero, into the tile of `Fresh` whose number is the piece's modulo the tiles, and `promote` adds them to their sums,
-/// times the factors of the slot. `factors` asks memory for them: where they are few while the slot before is
-/// multiplied, else, for want of registers, when it has been.
+/// PromotedProducts's requirements of an operation. `multiply_piece` issues a stage's products of one of its `pieces`,
+/// from zero, into the tile of `Fresh` whose number is the piece's modulo the tiles. `promote` adds them to the
+/// accumulators, times the factors of the stage. `factors` loads these. It runs while the previous stage is multiplied
+/// if they are few, otherwise, for want of registers, afterwards.
 template <class Part>
 concept Promotes = requires(const Part& part, typename Part::Sums& sums, typename Part::Fresh& fresh,
                             const typename Part::Ahead& ahead, const typename Part::Factors& factors, Shared<u8> slot,
@@ -36,8 +37,8 @@ class PromotedProducts {
 
   TH_DEVICE PromotedProducts(const Part& part, RingReader<shape>& reader) : part_(part), reader_(reader) {}
 
-  /// Adds the products of the next `slots` slots, not 0, and releases them. `acquired` is called when the last is
-  /// there.
+  /// Adds the products of the next `slots` stages, not 0, and releases them. `acquired` is called when the last is
+  /// full.
   template <class Acquired>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
     Fresh fresh;
@@ -76,7 +77,7 @@ class PromotedProducts {
     }
   }
 
-  /// The piece, and those behind it. Its tile is then free for another one's products.
+  /// This piece, and those after it. Its tile is then free for the products of another piece.
   template <int piece = 0>
   TH_DEVICE void add(Sums& sums, Fresh& fresh, Shared<u8> slot, const Ahead& ahead, const Factors& factors) const {
     constexpr int behind = Part::pieces - 1 - piece;

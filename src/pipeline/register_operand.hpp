@@ -1,10 +1,10 @@
 #pragma once
-/// The math loop of an operation whose A operand is made in registers, block by block, from packed words in the slot:
-/// while the matrix unit works on one block, the warps make the fragments of the next.
+/// The main loop of consumers for an operation whose A operand is made in registers, block by block, from packed words
+/// in the stage. While the tensor cores work on one block, the warps make the fragments of the next.
 ///
-/// A slot is released when the products that read it have retired; its packed words were read before those were issued.
-/// After the last block one more is read, from the slot still held, and made into fragments that nobody uses: branches
-/// around that would keep the compiler from sharing work between k-steps.
+/// A stage is released when the products that read it have retired; its packed words were read before those were
+/// issued. After the last block one more is read, from the stage still held, and made into unused fragments: a branch
+/// around that would prevent the compiler from sharing work between k-steps.
 #include "machine/warp.hpp"
 #include "pipeline/ablation.hpp"
 #include "pipeline/operation.hpp"
@@ -29,8 +29,8 @@ class RegisterOperand {
   TH_DEVICE RegisterOperand(const Operation& operation, RingReader<shape>& reader, u32 warpgroup)
       : operation_(operation), reader_(reader), warpgroup_(warpgroup) {}
 
-  /// Adds the products of the next `slots` slots, a multiple of slots_together, not 0. All of them have retired and are
-  /// released afterwards. `started` is called when the first is there.
+  /// Adds the products of the next `slots` stages, a multiple of slots_together, not 0. All of them have retired and
+  /// are released afterwards. `started` is called when the first is full.
   template <class Sums, class Started>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Started& started) {
     auto& tile = sums.tile[0];
@@ -113,7 +113,7 @@ class RegisterOperand {
     }
   }
 
-  /// Every lane has read its packed words.
+  /// Every lane must have read its packed words.
   TH_DEVICE void release() const {
     warp::sync();
     reader_.release();
@@ -150,7 +150,7 @@ class RegisterOperand {
       if constexpr (Ablated<shape>::makes_operands) {
         next[k] = operation_.expand(packed_, k);
       }
-      Engine::settle(next[k]);  // here, not all of them behind the last multiply
+      Engine::settle(next[k]);  // here, so that not all follow the last multiply
     }
   }
 

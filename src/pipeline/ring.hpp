@@ -1,10 +1,10 @@
 #pragma once
-/// The ring of slots between the loader and the math warpgroups.
+/// The ring of pipeline stages between the producer and the consumer warpgroups.
 ///
-/// full[s]: 1 arrival by this block's loader plus the bytes of the slot, whoever's copies bring them.
-/// empty[s]: 1 arrival by each math warp that reads the slot, of every block whose loader's copies may land in it. A
-/// warp arrives after the wait that retired its products of the slot. The loader's first wait on a slot is for the
-/// phase before the first: it passes.
+/// full[s]: 1 arrival by this block's producer plus the bytes of the stage, whichever block's copies bring them.
+/// empty[s]: 1 arrival by each consumer warp that reads the stage, of every block whose producer's copies may write to
+/// it. A warp arrives after the wait that retired its products of the stage. The producer's first wait on a stage is
+/// for the phase before the first: it returns at once.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
@@ -13,7 +13,7 @@
 
 namespace thresher::pipeline {
 
-/// Where a role stands in the ring: a slot, and how often it has gone round.
+/// A role's position in the ring: a stage, and the number of completed rounds.
 template <int stages>
 struct Cursor {
   u32 slot = 0;
@@ -40,7 +40,7 @@ struct Ring {
 
   TH_DEVICE Shared<u8> slot(u32 index) const { return slots.offset_bytes(index * shape.slot_bytes); }
 
-  /// One thread calls it before anyone uses the ring.
+  /// One thread calls it before any use of the ring.
   TH_DEVICE void init() const {
     constexpr u32 readers = shape.reading == Reading::together ? shape.math_warpgroups : 1;
     for (u32 s = 0; s < shape.stages; ++s) {
@@ -53,19 +53,19 @@ struct Ring {
   }
 };
 
-/// A slot in its loader's hands: where copies go and which barrier they complete on.
+/// A stage acquired by its producer: the destination of copies and the barrier on which they complete.
 struct LoadSlot {
   Shared<u8> base;
   Barrier full;
 };
 
-/// The loader's end.
+/// The producer's end.
 template <Shape shape>
 class RingWriter {
  public:
   TH_DEVICE explicit RingWriter(const Ring<shape>& ring) : ring_(ring) {}
 
-  /// Waits until every reader has released the next slot.
+  /// Waits until every reader has released the next stage.
   TH_DEVICE LoadSlot acquire() {
     ring_.empty.offset(cursor_.slot).wait(Phase{cursor_.phase.parity ^ 1U});
     return {ring_.slot(cursor_.slot), ring_.full.offset(cursor_.slot)};
@@ -77,14 +77,14 @@ class RingWriter {
   Cursor<shape.stages> cursor_{};
 };
 
-/// A math warp's end.
+/// A consumer warp's end.
 template <Shape shape>
 class RingReader {
  public:
-  /// `first_block` is the cluster rank of the first of the blocks that fill each other's slots.
+  /// `first_block` is the cluster rank of the first of the blocks that fill each other's stages.
   TH_DEVICE RingReader(const Ring<shape>& ring, u32 first_block) : ring_(ring), first_block_(first_block) {}
 
-  /// Waits until the next slot is full.
+  /// Waits until the next stage is full.
   TH_DEVICE Shared<u8> acquire() {
     ring_.full.offset(cursor_.slot).wait(cursor_.phase);
     const Shared<u8> slot = ring_.slot(cursor_.slot);
@@ -92,7 +92,7 @@ class RingReader {
     return slot;
   }
 
-  /// Releases the oldest slot that is still held, to every loader that writes into it or reads for it.
+  /// Releases the oldest stage that is still held, to every producer that writes into it.
   TH_DEVICE void release() {
     const Barrier empty = ring_.empty.offset(held_.slot);
     const u32 lane = warp::lane();
@@ -108,7 +108,7 @@ class RingReader {
     held_.advance();
   }
 
-  /// Passes over slots that another warpgroup reads.
+  /// Skips stages that another warpgroup reads.
   TH_DEVICE void skip(u32 slots) {
     cursor_.skip(slots);
     held_.skip(slots);

@@ -1,12 +1,12 @@
 #pragma once
-/// Which tiles a block computes, and in which order.
+/// The tiles that a block computes, and their order.
 #include "machine/types.hpp"
 
 namespace thresher::pipeline {
 
 using namespace machine;
 
-/// Which coordinate of a tile runs fastest over the blocks of the grid.
+/// The coordinate of a tile that runs fastest over the blocks of the grid.
 enum class Raster : u8 { rows_first, columns_first };
 
 struct TileIndex {

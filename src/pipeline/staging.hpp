@@ -1,6 +1,6 @@
 #pragma once
-/// How a tile of 16-bit outputs lies in staging memory: panels of columns, each as wide as a swizzle span that divides
-/// them.
+/// The layout of a tile of 16-bit outputs in staging memory: panels of columns, each as wide as a swizzle span that
+/// divides them.
 #include "machine/tensor_map.hpp"
 
 namespace thresher::pipeline {

@@ -1,6 +1,6 @@
 #pragma once
-/// Copies of boxes to a slot of a ring that the blocks of a group fill together: they complete where the group's one
-/// multiplying thread waits.
+/// Copies of boxes to a stage that the blocks of a group fill together: they complete on the barrier where the group's
+/// one MMA thread waits.
 #include "machine/cluster.hpp"
 #include "machine/tensor_memory.hpp"
 #include "machine/tma.hpp"
@@ -8,7 +8,7 @@
 
 namespace thresher::pipeline {
 
-/// To `offset` of this block's slot.
+/// To `offset` of this block's stage.
 template <Group group, int rank>
 TH_DEVICE void load_box(const LoadSlot& slot, u32 offset, const TensorMap& map, At<rank> at) {
   if constexpr (group == Group::pair) {
@@ -18,7 +18,7 @@ TH_DEVICE void load_box(const LoadSlot& slot, u32 offset, const TensorMap& map, 
   }
 }
 
-/// The same to the slots of all blocks of the group.
+/// The same to the stages of all blocks of the group.
 template <Group group, int rank>
 TH_DEVICE void load_box_for_all(const LoadSlot& slot, u32 offset, const TensorMap& map, At<rank> at) {
   if constexpr (group == Group::pair) {

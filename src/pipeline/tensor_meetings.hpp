@@ -1,6 +1,6 @@
 #pragma once
-/// Where the warps of a kernel whose sums lie in tensor memory meet: when the barriers of the cluster's blocks are
-/// made, when tensor memory is taken, and when nobody uses it any more. Every warp calls the three in that order.
+/// The synchronisation points of a kernel with accumulators in tensor memory: barriers initialised in all blocks of the
+/// cluster, tensor memory allocated, and tensor memory no longer used. Every warp calls the three in that order.
 #include "machine/cluster.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/tensor_memory.hpp"
@@ -15,11 +15,11 @@ class ClusterSync {
   TH_DEVICE explicit ClusterSync(Shared<u8> memory)
       : place_(memory.offset_bytes(place_offset(shape)).template as<u32>()) {}
 
-  /// Four words of the finishing warps, for themselves.
+  /// Four words for the epilogue warps.
   TH_DEVICE Shared<u32> scratch() const { return place_.offset(4); }
 
-  /// The barriers of the cluster's blocks are made. Without a cluster the second meeting says so, and the loader, which
-  /// has made them, starts at once.
+  /// The barriers of the cluster's blocks are initialised. Without a cluster the second point covers this, and the
+  /// producer, which has initialised them, starts at once.
   TH_DEVICE void sync_barriers() const {
     if constexpr (in_cluster) {
       cluster::arrive_relaxed();
@@ -27,13 +27,13 @@ class ClusterSync {
     }
   }
 
-  /// One warp of each block takes all tensor memory.
+  /// One warp of each block allocates all tensor memory.
   TH_DEVICE tensor_memory::Columns take() const {
     tensor_memory::allocate<shape.group, tensor_memory::all_columns>(place_);
     tensor_memory::give_up_allocation<shape.group>();
     return sync_allocated();
   }
-  /// The other warps that use it learn where it is.
+  /// The other warps that use it receive its address.
   TH_DEVICE tensor_memory::Columns sync_allocated() const {
     tensor_memory::before_barrier();
     if constexpr (in_cluster) {
@@ -45,7 +45,7 @@ class ClusterSync {
     tensor_memory::after_barrier();
     return {place_.load()};
   }
-  /// The loader does not: it says that what it has written is there, and loads before it waits.
+  /// For the producer, which does not use it: it signals that its barriers are initialised, and loads before it waits.
   TH_DEVICE void arrive_taken() const {
     if constexpr (in_cluster) {
       cluster::arrive();
@@ -59,7 +59,7 @@ class ClusterSync {
     }
   }
 
-  /// Nobody uses tensor memory any more, nor another block's barriers. The warp that took it gives it back.
+  /// No warp uses tensor memory any more, nor another block's barriers. The warp that allocated it frees it.
   TH_DEVICE void give_back(bool took) const {
     tensor_memory::before_barrier();
     if constexpr (in_cluster) {

@@ -1,12 +1,11 @@
 #pragma once
-/// Adding up the partial sums of the two groups of blocks that split a tile's k range, through distributed shared
-/// memory. Each block sends what it has of the other's half of the columns, and adds what lands to its own half when it
-/// loads that (SplitSums): both work a chunk of columns at a time, so that the width of a tile is no matter of
-/// registers.
+/// Adds up the partial sums of the two groups of blocks with split K, through distributed shared memory. Each block
+/// sends its sums for the other's half of the columns, and adds the received sums when it loads its own half
+/// (SplitSums). Both process a chunk of columns at a time, so that the width of a tile needs no registers.
 ///
-/// ready: 1 arrival by each finishing warp of the OTHER block, which says that its slots are drained and may be written
-/// into. landed: armed once, at the start, with the bytes that the other block will send here; its asynchronous stores
-/// complete it. Once a launch: a persistent block would refill the slots that the partial sums land in.
+/// ready: 1 arrival by each epilogue warp of the OTHER block, when its stages are drained and may be overwritten.
+/// landed: armed once, at the start, with the bytes that the other block will send; its asynchronous stores complete
+/// it. It can run once per launch: a persistent block would refill the stages that receive the partial sums.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
@@ -20,11 +19,11 @@ namespace thresher::pipeline {
 template <TensorShape shape>
 class TensorMerge {
  public:
-  /// `memory` is the block's; `half` says which half of the columns this block keeps: its group's place among the two.
+  /// `memory` is the block's; `half` is the half of the columns that this block keeps: its group's index among the two.
   TH_DEVICE TensorMerge(Shared<u8> memory, Barrier barriers, u32 half, u32 other_block)
       : landing_(memory), ready_(barriers), landed_(barriers.offset(1)), half_(half), other_block_(other_block) {}
 
-  /// One thread calls it before the cluster's first meeting.
+  /// One thread calls it before the first cluster barrier.
   TH_DEVICE void init() const {
     ready_.init(finishing_warps);
     landed_.init(1);
@@ -33,8 +32,8 @@ class TensorMerge {
     debug::name_barrier(landed_, "merge landed");
   }
 
-  /// All finishing threads call it when the products have retired: the sums of this block's half, once those of the
-  /// other block have landed.
+  /// All epilogue threads call it when the products have retired. Returns the sums of this block's half, once those of
+  /// the other block have arrived.
   TH_DEVICE SplitSums<shape> run(TensorSums sums) const {
     if (warp::lane() == 0) {
       cluster::map(ready_, other_block_).arrive();
@@ -51,7 +50,7 @@ class TensorMerge {
   TH_DEVICE void send(TensorSums sums) const {
     const Remote<SumQuad> destination = cluster::map(landing_.as<SumQuad>(), other_block_);
     const RemoteBarrier landed = cluster::map(landed_, other_block_);
-    // Not unrolled over chunks: each is code enough.
+    // Not unrolled over chunks, to limit the code size.
     TH_NO_UNROLL
     for (u32 first = 0; first < half_columns(shape); first += columns) {
       const auto chunk = sums.template chunk<columns>(column_of_half(shape, half_ ^ 1U, first));

@@ -1,15 +1,15 @@
 #pragma once
-/// What the tensor memory skeleton asks of an operation, checked before anything else of it is compiled. An operation
-/// says nothing about barriers.
+/// The tensor memory skeleton's requirements of an operation, checked before any other part of it is compiled. An
+/// operation contains no barriers.
 #include "pipeline/ring.hpp"
 #include "pipeline/tensor_shape.hpp"
 #include "pipeline/tensor_sums.hpp"
 
 namespace thresher::pipeline {
 
-/// One thread of the loader calls prefetch first of all, to bring tensor maps near. `tiles` counts them for each
-/// cluster, `k_steps` counts the slots that a tile takes; `member` of tile() is the block's place in its group.
-/// Profiles go where `profile` says, when the shape asks for one.
+/// One thread of the producer calls prefetch first, for the tensor maps. `tiles` counts them per cluster, `k_steps`
+/// counts the stages of a tile; `member` of tile() is the block's index in its group. Profiles are written to
+/// `profile`, when the shape has one.
 template <class Operation>
 concept TensorOperation = requires(const Operation& operation, const typename Operation::Tile& tile, u32 at) {
   requires Same<decltype(Operation::shape), const TensorShape>;
@@ -21,8 +21,8 @@ concept TensorOperation = requires(const Operation& operation, const typename Op
   { operation.profile() } -> Same<Global<u64>>;
 };
 
-/// One thread of the loader calls them for each slot; together their copies bring slot_load_bytes to each block of the
-/// group. `load_constant` brings what no earlier grid writes, `load_fresh` the rest.
+/// One thread of the producer calls them for each stage; together their copies bring slot_load_bytes to each block of
+/// the group. `load_constant` loads data that no earlier grid writes, `load_fresh` the rest.
 template <class Operation>
 concept LoadsTensors = requires {
   static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(
@@ -30,16 +30,16 @@ concept LoadsTensors = requires {
   static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(&Operation::load_fresh);
 };
 
-/// One thread of the group issues the products of a slot: they start the sums anew where `first`, else add to them.
-/// `scales` are columns that no product reads any more.
+/// One thread of the group issues the products of a stage: they overwrite the accumulators if `first`, otherwise add to
+/// them. `scales` are columns that no product reads any more.
 template <class Operation>
 concept MultipliesTensors = requires {
   static_cast<void (Operation::*)(Shared<u8>, tensor_memory::Columns, tensor_memory::Columns, bool) const>(
       &Operation::multiply);
 };
 
-/// The finishing warps call `ahead` before a tile's sums are there, and give finish its result. `half` is which part of
-/// the columns this block finishes, of a tile whose k range is split.
+/// The epilogue warps call `ahead` before a tile's accumulators are complete, and pass its result to finish. With split
+/// K, `half` is the part of the columns that this block finishes.
 template <class Operation>
 concept LooksAheadOfTensors = requires {
   static_cast<typename Operation::Ahead (Operation::*)(const typename Operation::Tile&, u32, Shared<u32>) const>(
@@ -52,7 +52,7 @@ concept FinishesTensors =
       { operation.finish(sums, tile, half, staging, ahead) } -> Same<void>;
     };
 
-/// Refuses an operation that lacks something, one sentence for each.
+/// Rejects an operation that lacks a requirement, one sentence for each.
 template <TensorOperation Operation>
 struct CheckedTensorOperation {
   static constexpr TensorShape shape = Operation::shape;

@@ -1,11 +1,12 @@
 #pragma once
-/// The ring of slots between the loaders and the multiplying warp of a group of blocks, and the barriers of its sums.
+/// The ring of pipeline stages between the producers and the MMA warp of a group of blocks, and the barriers of its
+/// accumulators.
 ///
-/// full[s], the leading block's alone: 1 arrival by each block's loader plus the bytes that it brings, whichever block
-/// they go to. empty[s], in each block: 1 arrival by the commit behind the slot's products, which also says that its
-/// set of scale columns is read no more. sums_full[a], in each block: 1 by the commit behind a tile's last product.
-/// sums_empty[a], the leading block's alone: 1 by each finishing warp of the group. The loader's first wait on a slot
-/// is for the phase before the first: it passes.
+/// full[s], only in the leading block: 1 arrival by each block's producer plus the bytes that it loads, to whichever
+/// block. empty[s], in each block: 1 arrival by the commit after the stage's products, which also signals that its set
+/// of scale columns is no longer read. sums_full[a], in each block: 1 by the commit after a tile's last product.
+/// sums_empty[a], only in the leading block: 1 by each epilogue warp of the group. The producer's first wait on a stage
+/// is for the phase before the first: it returns at once.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
@@ -31,7 +32,7 @@ class TensorRing {
   TH_DEVICE Barrier sums_empty(u32 index) const { return barriers_.offset(2 * shape.stages + shape.sums + index); }
   TH_DEVICE Barrier merge() const { return barriers_.offset(2 * shape.stages + 2 * shape.sums); }
 
-  /// One thread calls it before anyone uses the ring.
+  /// One thread calls it before any use of the ring.
   TH_DEVICE void init() const {
     for (u32 s = 0; s < shape.stages; ++s) {
       full(s).init(group_blocks(shape));
@@ -48,7 +49,7 @@ class TensorRing {
     }
   }
 
-  /// A loader says how much it brings to a slot, or that it brings nothing.
+  /// A producer announces the bytes that it loads to a stage, or that it loads none.
   TH_DEVICE void announce(u32 index, u32 bytes) const {
     if constexpr (shape.group == Group::pair) {
       cluster::map(full(index), leader_).arrive_expect_bytes(bytes);
@@ -64,7 +65,7 @@ class TensorRing {
     }
   }
 
-  /// The multiplying thread waits for what the group's other blocks do.
+  /// The MMA thread waits for the group's other blocks.
   TH_DEVICE void await(Barrier barrier, Phase phase) const {
     if constexpr (shape.group == Group::pair) {
       barrier.wait_cluster(phase);
@@ -73,7 +74,7 @@ class TensorRing {
     }
   }
 
-  /// Tells each block of the group when all that the multiplying thread has issued is done.
+  /// Signals each block of the group when all that the MMA thread has issued is done.
   TH_DEVICE void commit(Barrier done) const {
     if constexpr (shape.group == Group::pair) {
       tcgen05::commit_multicast<shape.group>(done, static_cast<u16>(3U << leader_));
@@ -82,7 +83,7 @@ class TensorRing {
     }
   }
 
-  /// A finishing warp, which has loaded what it needs, gives an accumulator back.
+  /// An epilogue warp releases an accumulator after its loads.
   TH_DEVICE void give_back(u32 accumulator) const {
     tensor_memory::before_barrier();
     warp::sync();

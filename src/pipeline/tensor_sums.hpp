@@ -1,9 +1,9 @@
 #pragma once
-/// The sums of a tile as the finishing warps find them: in tensor memory, and where two groups of blocks share a tile
-/// with what the other group has sent.
+/// The accumulators of a tile for the epilogue warps. They are in tensor memory; if two groups of blocks share a tile,
+/// the sums that the other group has sent are added.
 ///
-/// A warp has 32 rows, two slabs of 16. `chunk<columns>(first)` are the fragments of both slabs: `get(slab, i)` as
-/// tensor_memory::load_fragments numbers them.
+/// A warp has 32 rows, two slabs of 16. `chunk<columns>(first)` are the fragments of both slabs: `get(slab, i)` with
+/// the numbering of tensor_memory::load_fragments.
 #include "machine/launch.hpp"
 #include "machine/shared.hpp"
 #include "machine/tensor_memory.hpp"
@@ -41,17 +41,17 @@ class TensorSums {
   tensor_memory::Columns at_;
 };
 
-// --- a tile whose k range is split
+// --- a tile with split K
 
-/// Of 8 columns of a slab what one thread has.
+/// One thread's elements of 8 columns of a slab.
 using SumQuad = Vector<float, 4>;
-/// Where the quad of this thread lands, by the first of its columns among those of a half: a warp's accesses are
+/// The offset at which this thread's quad arrives, from the first of its columns within a half: a warp's accesses are
 /// contiguous.
 TH_DEVICE u32 quad_place(u32 column, u32 slab) {
   return (column / 8 * slabs + slab) * finishing_warps * 32 + launch::thread_index();
 }
 
-/// The block's half of the columns, numbered from 0, with what the other block had of them.
+/// The block's half of the columns, numbered from 0, including the other block's sums for them.
 template <TensorShape shape>
 class SplitSums {
  public:
@@ -80,7 +80,7 @@ class SplitSums {
     float value_[slabs][columns / 2];
   };
 
-  /// Of one part.
+  /// For one part.
   template <int columns>
   TH_DEVICE Chunk<columns> chunk(u32 first) const {
     return Chunk<columns>(*this, first);

@@ -1,5 +1,5 @@
 #pragma once
-/// Timestamps of the roles, for profiles. Compiled in only when a kernel's Shape says so.
+/// Timestamps of the roles, for profiles. Compiled only if a kernel's Shape is `profiled`.
 #include "machine/clock.hpp"
 #include "machine/global.hpp"
 #include "machine/launch.hpp"
@@ -7,10 +7,10 @@
 
 namespace thresher::pipeline {
 
-/// Moments in a role's life; each is written once, the last tile of a persistent block wins.
+/// Moments of a role; each is written once, and a persistent block keeps those of its last tile.
 enum class Moment : u8 { started, ready, first_slot, drained, merged, finished };
 
-/// Layout of the profile: for each block, for each role (math warpgroups, then the loader), cycles of `moments`
+/// Layout of the profile: for each block and each role (consumer warpgroups, then the producer), cycles of `moments`
 /// moments, then nanoseconds of the first and the last.
 inline constexpr int moments = 6;
 inline constexpr int profile_words = moments + 2;

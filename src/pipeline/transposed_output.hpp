@@ -1,9 +1,9 @@
 #pragma once
-/// Results of a warpgroup whose tile has outputs along its rows and tokens along its columns, to a row-major matrix
-/// [tokens, outputs].
+/// Writes the results of a warpgroup whose tile has outputs along its rows and tokens along its columns, to a row-major
+/// matrix [tokens, outputs].
 ///
 /// A warp's 16 rows are `eights` times 8 outputs: `value(group, eight)` is the packed pair of output lane/4 of that
-/// eight for the tokens 8·group + 2(lane%4) and + 1. Of `eights` = 1 it may be `value(group)`.
+/// eight for the tokens 8·group + 2(lane%4) and + 1. For `eights` = 1 it may be `value(group)`.
 #include "machine/global.hpp"
 #include "machine/launch.hpp"
 #include "machine/matrix.hpp"
@@ -29,8 +29,8 @@ TH_DEVICE auto value_of(const Value& value, int group, int eight) {
 template <typename T, int tokens, int eights = 1>
 class TransposedOutput {
  public:
-  /// `staging` belongs to this warpgroup alone, as does `barrier_id`; nobody of it reads the staging any more.
-  /// `is_stored(row)` of the rows of the matrix says which.
+  /// `staging` and `barrier_id` belong to this warpgroup alone; none of its threads may still read the staging.
+  /// `is_stored(row)` says which rows of the matrix are stored.
   template <class Value, class Stored = EveryRow>
   static TH_DEVICE void write(const OutputMatrix<T>& matrix, OutputOrigin origin, Shared<u8> staging, u32 barrier_id,
                               const Value& value, const Stored& is_stored = {}) {
@@ -100,7 +100,7 @@ class TransposedOutput {
   }
 };
 
-/// float32, straight from registers: eight threads store 32 contiguous bytes.
+/// float32, directly from registers: eight threads store 32 contiguous bytes.
 template <int tokens, int eights = 1>
 struct TransposedFloatOutput {
   template <class Value, class Stored = EveryRow>

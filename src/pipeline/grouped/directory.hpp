@@ -1,12 +1,12 @@
 #pragma once
-/// Which rows are whose, and which tile is of which group: made once in each block by one warp, from offsets or counts
-/// that lie on the device and that no host reads.
+/// Maps rows to groups and tiles to groups. One warp of each block makes the directory once, from offsets or counts in
+/// device memory that no host reads.
 ///
-/// Groups own rows one behind the other (packed) or the first rows of slots of their own. Each is cut into as few row
-/// tiles as there can be, as even as their rungs allow; tiles are numbered group by group, in a group by columns, and
-/// in a column by rows, so that those that follow one another read the same weights. A number becomes a tile by two
-/// ballots over the exclusive prefix of row tiles. Up to 32 groups are taken by the length of their tiles, the longest
-/// first, so that blocks which take tiles by turns end together; more groups, as they are.
+/// Groups own contiguous rows (packed) or the first rows of separate slots. Each group is divided into the minimum
+/// number of row tiles, as even as their tile widths allow. Tiles are numbered by group, within a group by columns, and
+/// within a column by rows, so that consecutive tiles read the same weights. Two ballots over the exclusive prefix of
+/// row tiles map a number to a tile. Up to 32 groups are sorted by the length of their tiles, the longest first, so
+/// that blocks with strided tiles end at the same time. More groups are not sorted.
 #include "machine/launch.hpp"
 #include "machine/numbers.hpp"
 #include "machine/shared.hpp"
@@ -18,14 +18,14 @@ namespace thresher::pipeline {
 
 struct GroupTile {
   u32 group = 0;
-  u32 column = 0;      ///< counted in tiles
+  u32 column = 0;      ///< in tiles
   u32 row = 0;         ///< the first, of the packed rows or of the group's slot
-  u32 rows = 0;        ///< that the tile has: what lies behind them is another's
-  u32 tile_width = 0;  ///< the least that holds them
-  u32 row_tile = 0;    ///< its place among the row tiles of all groups
+  u32 rows = 0;        ///< of the tile: later rows belong to other tiles
+  u32 tile_width = 0;  ///< the smallest that holds them
+  u32 row_tile = 0;    ///< its index among the row tiles of all groups
 };
 
-/// A tile has at most `rungs.most` rows.
+/// A tile has at most `tile_widths.most` rows.
 template <TileWidths tile_widths>
 class Directory {
  public:
@@ -37,7 +37,8 @@ class Directory {
             directory_array_words(groups.count <= max_sorted_groups ? max_sorted_groups : groups.count))),
         stretch_((groups.count + 31) / 32) {}
 
-  /// All lanes of one warp; what they write is the block's after a barrier. What was wrong: GroupFlags, in every lane.
+  /// All lanes of one warp call it; the block may read the directory after a barrier. Returns the GroupFlags, in every
+  /// lane.
   TH_DEVICE u32 make() const {
     if (is_sorted()) {
       return make_with<1>();
@@ -50,7 +51,7 @@ class Directory {
 
   TH_DEVICE u32 tiles() const { return first_tile(groups_.count) * groups_.column_tiles; }
 
-  /// Tile `index`, which is below tiles(). All lanes of a warp, and the result the same in all of them.
+  /// Tile `index`, which is below tiles(). All lanes of a warp call it, and all get the same result.
   TH_DEVICE GroupTile find(u32 index) const {
     const u32 row_tile = index / groups_.column_tiles;
     const Entry entry = is_sorted() ? sorted_entry(row_tile) : entry_of(row_tile);
@@ -65,13 +66,13 @@ class Directory {
   }
 
  private:
-  /// What the directory has of one group.
+  /// One group's entry in the directory.
   struct Entry {
     u32 group = 0;
-    u32 first_tile = 0;  ///< counted in row tiles, as `tiles`
+    u32 first_tile = 0;  ///< in row tiles, as `tiles`
     u32 tiles = 0;
     u32 start = 0;  ///< its first row
-    u32 end = 0;    ///< and the one behind its last
+    u32 end = 0;    ///< and the end of its rows
   };
 
   TH_DEVICE bool is_sorted() const { return groups_.count <= max_sorted_groups; }
@@ -99,8 +100,8 @@ class Directory {
 
   TH_DEVICE u32 first_tile(u32 group) const { return first_tiles_.load(padded_word(group)); }
 
-  /// Of the groups first, first + step, … , at most `count` of them, the last whose first tile is not beyond
-  /// `row_tile`: its place among them. The first of them is none.
+  /// Among the groups first, first + step, …, at most `count` of them, the index of the last one whose first tile is
+  /// not beyond `row_tile`. The first of them always qualifies and is not counted.
   TH_DEVICE u32 last_not_beyond(u32 row_tile, u32 first, u32 step, u32 count) const {
     const u32 lane = warp::lane();
     const u32 group = first + lane * step;
@@ -108,9 +109,9 @@ class Directory {
     return bits::count_ones(warp::ballot(is_there && first_tile(is_there ? group : 0) <= row_tile)) - 1;
   }
 
-  /// What the groups of the rounds before leave behind.
+  /// The state that earlier rounds pass on.
   struct Carried {
-    u32 end = 0;    ///< where the last one's rows end
+    u32 end = 0;    ///< the end of the last group's rows
     u32 tiles = 0;  ///< of all of them
   };
 
@@ -123,7 +124,7 @@ class Directory {
     TH_NO_UNROLL
     for (u32 round = 0; round < groups_.count; round += 32 * each) {
       const u32 first = round + warp::lane() * each;
-      u32 start[each + 1];  // packed: of each group and behind the last; slots: their counts
+      u32 start[each + 1];  // packed: of each group, then the end; slots: their counts
       if (groups_.slots != 0) {
         read_counts<each>(first, start, flags);
       } else {
@@ -138,7 +139,7 @@ class Directory {
     return warp::reduce(flags, [](u32 a, u32 b) { return a | b; });
   }
 
-  /// Limited to what there is, with what had to be limited.
+  /// Clamps a bound, and sets the flags.
   TH_DEVICE u32 limited(i32 bound, u32& flags) const {
     if (bound < 0) {
       flags |= bounds_negative;
@@ -163,7 +164,7 @@ class Directory {
     return groups_.bounds.is_null() ? static_cast<i32>(index * groups_.rows) : groups_.bounds.load(index);
   }
 
-  /// A group starts at the greatest of all offsets up to its own.
+  /// A group starts at the maximum of all offsets up to its own.
   template <u32 each>
   TH_DEVICE void read_offsets(u32 first, u32 (&start)[each + 1], Carried& carried, u32& flags) const {
     const u32 lane = warp::lane();
@@ -204,7 +205,7 @@ class Directory {
   TH_DEVICE void write(u32 round, const u32 (&start)[each + 1], Carried& carried) const {
     const u32 lane = warp::lane();
     const u32 first = round + lane * each;
-    // Counted twice, where keeping the counts would take as many registers again.
+    // Computed twice, since storing the counts would take as many registers again.
     const auto tiles = [&](u32 i) { return tiles_of(groups_.slots != 0 ? start[i] : start[i + 1] - start[i]); };
     u32 sum = 0;
     TH_UNROLL
@@ -233,7 +234,7 @@ class Directory {
     carried.tiles = warp::shuffle(before, 31);
   }
 
-  /// Lane l has group l, and afterwards writes what is at place l.
+  /// Lane l has group l, and then writes the group that is sorted to position l.
   TH_DEVICE void write_sorted(const u32 (&start)[2]) const {
     const u32 lane = warp::lane();
     const u32 first = groups_.slots != 0 ? 0 : start[0];
@@ -267,11 +268,11 @@ class Directory {
   }
 
   const Groups& groups_;
-  Shared<u32> first_tiles_;  ///< of each group, and how many there are: in row tiles
-  /// Packed: each group's first row, and that behind the last; slots: each one's rows. Of sorted groups, place by
-  /// place: their first rows, those behind their last ones, the groups themselves.
+  Shared<u32> first_tiles_;  ///< of each group, and their total: in row tiles
+  /// Packed: each group's first row, and the end of the last; slots: each one's rows. For sorted groups, by position:
+  /// their first rows, the ends of their rows, and the group numbers.
   Shared<u32> rows_;
-  u32 stretch_;  ///< groups that one lane stands for in the first ballot
+  u32 stretch_;  ///< groups that one lane represents in the first ballot
 };
 
 }  // namespace thresher::pipeline

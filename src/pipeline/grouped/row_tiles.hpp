@@ -1,5 +1,5 @@
 #pragma once
-/// What a kernel does with the rows of all groups before their product, row tile by row tile.
+/// A kernel's work on the rows of all groups before their product, row tile by row tile.
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/warp.hpp"
@@ -7,8 +7,8 @@
 
 namespace thresher::pipeline {
 
-/// All threads of the block, which has directory_bytes(groups.count) of shared memory; the grid's blocks share the
-/// tiles. `groups` has one column tile.
+/// All threads of the block call it. The block has directory_bytes(groups.count) of shared memory, and the grid's
+/// blocks share the tiles. `groups` has one column tile.
 template <TileWidths tile_widths, class Work>
 TH_DEVICE void each_row_tile(const Groups& groups, const Work& work) {
   const Directory<tile_widths> directory(groups, launch::shared_memory());

@@ -1,18 +1,18 @@
 #pragma once
-/// Fragments of some columns of a grouped tile's sums, of each of its accumulators: `matrix[a].get(slab, i)` as
-/// tensor_memory::load_fragments numbers them.
+/// Fragments of some columns of a grouped tile, for each of its accumulators: `matrix[a].get(slab, i)` with the
+/// numbering of tensor_memory::load_fragments.
 #include "pipeline/tensor_sums.hpp"
 
 namespace thresher::pipeline {
 
-/// As they are loaded from tensor memory.
+/// As loaded from tensor memory.
 template <int accumulators, int count>
 struct TensorChunks {
   static constexpr u32 columns = count;
   TensorSums::Chunk<count> matrix[accumulators];
 };
 
-/// The columns from `first` on of accumulators that lie `distance` columns apart.
+/// The columns from `first` on of accumulators that are `distance` columns apart.
 template <int accumulators, int count>
 TH_DEVICE TensorChunks<accumulators, count> load_chunks(const TensorSums& sums, u32 distance, u32 first) {
   static_assert(accumulators == 1 || accumulators == 2);

@@ -1,11 +1,10 @@
 #pragma once
-/// Adding up the partial sums of two groups of blocks that halve the k range of the same tiles, tile after tile,
-/// through distributed shared memory. A block sends the sums of the half of a tile's columns that the other one
-/// finishes.
+/// Adds up the partial sums of two groups of blocks with split K, tile after tile, through distributed shared memory. A
+/// block sends its sums for the half of a tile's columns that the other one finishes.
 ///
-/// ready: for each tile 1 arrival by each finishing warp of the OTHER block, which says that what the tile before left
-/// in its landing has been read. landed: for each tile 1 arrival of a finishing thread of the block, with the bytes
-/// that the other block's asynchronous stores complete.
+/// ready: for each tile 1 arrival by each epilogue warp of the OTHER block, when it has read the previous tile's data
+/// in its landing buffer. landed: for each tile 1 arrival of an epilogue thread of the block, with the bytes that the
+/// other block's asynchronous stores complete.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
@@ -18,7 +17,7 @@ namespace thresher::pipeline {
 
 class TensorSplit {
  public:
-  /// `half` is which half of the columns this block keeps.
+  /// `half` is the half of the columns that this block keeps.
   TH_DEVICE TensorSplit(Shared<u8> landing, Barrier barriers, u32 half, u32 other_block)
       : landing_(landing.as<Quad>()),
         ready_(barriers),
@@ -26,7 +25,7 @@ class TensorSplit {
         half_(half),
         other_block_(other_block) {}
 
-  /// One thread calls it before the cluster's first meeting.
+  /// One thread calls it before the first cluster barrier.
   TH_DEVICE void init() const {
     ready_.init(finishing_warps);
     landed_.init(1);
@@ -34,8 +33,8 @@ class TensorSplit {
     debug::name_barrier(landed_, "split landed");
   }
 
-  /// All finishing threads call it for each tile, whose number in turn has the parity of `phase`; they are given the
-  /// sums of this block's half of the columns. The lanes of a warp have met since the call for the tile before.
+  /// All epilogue threads call it for each tile; the tile's index has the parity of `phase`. They receive the sums of
+  /// this block's half of the columns. The lanes of a warp must have synchronised since the call for the previous tile.
   template <int accumulators, int count>
   TH_DEVICE RegisterChunks<accumulators, count / 2> add_up(const TensorChunks<accumulators, count>& sums,
                                                            Phase phase) const {
@@ -56,10 +55,10 @@ class TensorSplit {
   using Quad = Vector<float, 4>;
   static constexpr u32 threads = finishing_warps * 32;
 
-  /// Each thread's words lie `threads` apart: a warp's accesses are contiguous.
+  /// Each thread's words are `threads` apart, so that a warp's accesses are contiguous.
   static TH_DEVICE u32 place(int quad) { return quad * threads + launch::thread_index(); }
 
-  /// Calls `use(quad, matrix, slab, i)` for each quad of words that is sent or added; `i` counts in a half.
+  /// Calls `use(quad, matrix, slab, i)` for each quad of words that is sent or added; `i` counts within a half.
   template <int accumulators, int count, class Use>
   static TH_DEVICE void each_quad(const Use& use) {
     int quad = 0;

@@ -1,6 +1,6 @@
 #pragma once
-/// Copies of a tile's tokens into the slots of a group of blocks whose sums lie in tensor memory: each block brings its
-/// own part of the tile's columns, exactly as many rows as that has.
+/// Copies a tile's tokens to the pipeline stages of a group of blocks with accumulators in tensor memory. Each block
+/// loads its own part of the tile's columns, exactly as many rows as that has.
 #include "pipeline/grouped/tokens.hpp"
 #include "pipeline/tensor_loads.hpp"
 
@@ -9,8 +9,8 @@ namespace thresher::pipeline {
 /// Rows of the larger box; a part is a multiple of few_token_rows.
 inline constexpr u32 many_tensor_rows = 32;
 
-/// `count` rows of 128 bytes, from `row` on, to `offset` of this block's slot; `place(row)` is where a box of either
-/// map starts.
+/// Loads `count` rows of 128 bytes, from `row` on, to `offset` of this block's stage; `place(row)` gives a box's first
+/// coordinates in either map.
 template <Group group, class Place>
 TH_DEVICE void load_token_part(const LoadSlot& slot, u32 offset, const TokenMaps& maps, u32 row, u32 count,
                                const Place& place) {

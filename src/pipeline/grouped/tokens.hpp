@@ -1,5 +1,5 @@
 #pragma once
-/// Copies of a tile's tokens into a slot: rows of a panel, as many as the tile's rung.
+/// Copies a tile's tokens into a pipeline stage: rows of a panel, as many as the tile width.
 #include "machine/tma.hpp"
 #include "pipeline/grouped/directory.hpp"
 #include "pipeline/grouped/rung.hpp"
@@ -7,26 +7,26 @@
 
 namespace thresher::pipeline {
 
-/// TileWidths below many_token_rows come in boxes of few_token_rows, the others in boxes of many, the last of which may
-/// bring rows beyond the rung: narrow steps would want another box for each.
+/// Tile widths below many_token_rows use boxes of few_token_rows, the others boxes of many_token_rows. The last box may
+/// load rows beyond the tile width: narrow steps would need another box size each.
 inline constexpr u32 few_token_rows = 8;
 TH_DEVICE constexpr u32 many_token_rows(TileWidths tile_widths) { return tile_widths.step % 64 == 0 ? 64 : 32; }
 inline constexpr u32 token_row_bytes = 128;
 
-/// Rows that the copies for a rung bring, at most rungs.most.
+/// Rows that the copies for a tile width load, at most tile_widths.most.
 TH_DEVICE constexpr u32 loaded_rows(u32 tile_width, TileWidths tile_widths) {
   const u32 many = many_token_rows(tile_widths);
   return tile_width < many ? tile_width : (tile_width + many - 1) / many * many;
 }
 
-/// Maps of [slot, row, k] with boxes of so many rows of a panel; packed rows are one slot.
+/// Maps of [slot, row, k] with boxes of that many rows of a panel; packed rows are one slot.
 struct TokenMaps {
   const TensorMap& few;
   const TensorMap& many;
 };
 
-/// Rows of one panel, of so many bytes each, from the tile's first on, to `offset` of the slot. Those behind the tile's
-/// are another's, or zeros behind the last; `k` counts elements.
+/// Loads rows of one panel, `row_bytes` bytes each, from the tile's first on, to `offset` of the stage. Rows behind the
+/// tile's belong to other tiles, or are zeros behind the last. `k` counts elements.
 template <TileWidths tile_widths, u32 row_bytes = token_row_bytes>
 TH_DEVICE void load_tokens(const LoadSlot& to, u32 offset, const TokenMaps& maps, const GroupTile& tile, u32 slot,
                            i32 k) {
