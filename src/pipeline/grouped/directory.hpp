@@ -100,8 +100,8 @@ class Directory {
 
   TH_DEVICE u32 first_tile(u32 group) const { return first_tiles_.load(padded_word(group)); }
 
-  /// Among the groups first, first + step, …, at most `count` of them, the index of the last one whose first tile is
-  /// not beyond `row_tile`. The first of them always qualifies and is not counted.
+  /// Among the groups first, first + step, …, at most `count` of them, the last one whose first tile is not beyond
+  /// `row_tile`. Returns its index among them; the first always qualifies, so that 0 is the minimum.
   TH_DEVICE u32 last_not_beyond(u32 row_tile, u32 first, u32 step, u32 count) const {
     const u32 lane = warp::lane();
     const u32 group = first + lane * step;
