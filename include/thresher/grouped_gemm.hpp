@@ -51,9 +51,9 @@ inline constexpr std::array all_gate_up_orders{GateUpOrder::gate_first, GateUpOr
 ///   gate = (A·B1[e]ᵀ)·scales + bias1[e],  up = (A·B2[e]ᵀ)·scales + bias2[e],  c = activation(gate, up) · row_weight,
 /// or without an activation c = gate · row_weight, rounded once to `out`.
 ///
-/// Unassigned rows are left unchanged. They are the rows before the first offset and behind the last, the rows of a
-/// slot from its count on, and gathered rows whose id is outside [0, tokens · row_ids_divisor). An expert without rows
-/// costs nothing. An id may occur any number of times; each row is computed separately.
+/// Unassigned rows are left unchanged. They are the rows before the first offset and behind the last, and the rows of a
+/// slot from its count on. Gathered rows whose id is outside [0, tokens · row_ids_divisor) are unassigned too. An
+/// expert without rows costs nothing. An id may occur any number of times; each row is computed separately.
 ///
 /// Invalid offsets are clamped: start e is the maximum of offsets[0] … offsets[e], each first clamped to [0, rows].
 /// Expert e owns rows start e … start e+1 − 1. A count is clamped to [0, capacity]. So groups never overlap and no

@@ -7,8 +7,8 @@
 /// two products (four for fp16 by fp16).
 ///
 /// bf16 matrix instructions flush subnormals to zero. So a run is repeated in float32 if its 16-bit operands hold
-/// values small enough to matter, or an Inf that a split cannot represent (operand.hpp has the exact rule). The result
-/// is then right, but some ten times slower. NVFP4 by NVFP4 or by fp16 never needs that.
+/// values small enough to matter. The same applies to an Inf that a split cannot represent (operand.hpp has the exact
+/// rule). The result is then right, but some ten times slower. NVFP4 by NVFP4 or by fp16 never needs that.
 ///
 /// A quantized output is computed from a float32 output in the workspace.
 ///

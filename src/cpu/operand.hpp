@@ -1,8 +1,8 @@
 #pragma once
 /// Operands in the form that oneDNN multiplies: blocks of any format converted to bf16 planes or float32.
 ///
-/// In bf16 an operand is a sum of planes that represents it exactly. There is one plane for bf16, NVFP4 (value × scale
-/// has at most 6 significant bits) and e4m3 (4), and a high and a low one for fp16 (11 significant bits). Global scales
+/// In bf16 an operand is a sum of planes that represents it exactly. bf16, NVFP4 (value × scale has at most 6
+/// significant bits) and e4m3 (4) have one plane. fp16 (11 significant bits) has a high and a low one. Global scales
 /// are not included: they multiply the finished product. Values with per-row or per-block float32 scales are not exact
 /// in bf16.
 #include <algorithm>

@@ -46,8 +46,9 @@ struct FeedForwardNames {
 ///   X.mlp.experts.{gate_up,down}_proj    all experts in one tensor, as Transformers 5 saves them;
 ///   X.mlp.experts.{gate_up,down}_proj_blocks  gpt-oss.
 /// Several layers may have one number: `prefix` then selects one, with or without a final dot. Throws
-/// Error(invalid_argument) with a sentence that says what there is. It rejects a layer that is missing, is in no family
-/// or in several places, lacks an expert, or has other tensors that change it in an unknown way.
+/// Error(invalid_argument) with a sentence that says what there is. It rejects a layer that is missing, lacks an
+/// expert, is in no family or in several places. Other tensors that change the layer in an unknown way are rejected
+/// too.
 [[nodiscard]] FeedForwardNames feed_forward_names(const Checkpoint& checkpoint, std::int64_t layer,
                                                   const std::optional<std::string>& prefix = std::nullopt);
 

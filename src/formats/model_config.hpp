@@ -33,8 +33,8 @@ class ModelConfig {
 
   [[nodiscard]] bool is_there() const noexcept;
   /// The activation of `layer`, which has that number: silu by default. Throws Error(invalid_argument), naming the key,
-  /// for an unsupported activation, for invalid constants, and for any other key that may describe this layer's
-  /// activation and disagrees.
+  /// for an unsupported activation and for invalid constants. Throws too for any other key that may describe this
+  /// layer's activation and disagrees.
   [[nodiscard]] SourcedActivation activation(const FeedForwardNames& layer, std::int64_t number) const;
   /// Throws Error(invalid_argument), naming the key, for other changes of the layer that are not supported.
   void refuse_what_is_not_computed(const FeedForwardNames& layer) const;

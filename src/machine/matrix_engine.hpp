@@ -13,8 +13,9 @@ enum class Arch : u8 { sm_90a };
 /// A operand in registers, its `Descriptor<swizzle>` an operand in shared memory.
 ///
 /// Order in every warpgroup: fence() — multiply… — commit() — retire<pending>() — settle(accumulators) — get. Between a
-/// multiply and the retire() that waits for its group, accumulators and fragments must not be accessed, and the shared
-/// memory that it reads must not be refilled. An engine that keeps its accumulators elsewhere fetches them in settle().
+/// multiply and the retire() that waits for its group, accumulators and fragments must not be accessed. The shared
+/// memory that it reads must not be refilled either. An engine that keeps its accumulators elsewhere fetches them in
+/// settle().
 template <class Engine>
 concept MatrixEngine = requires(
     typename Engine::template Accumulators<64>& sums, const typename Engine::template Accumulators<64>& read,

@@ -3,7 +3,7 @@
 ///
 /// Order in every warpgroup: fence() — multiply… — commit() — wait<pending>() — settle(accumulators). All 128 threads
 /// make every call together with the same arguments. Between a multiply and the wait that retires it, its accumulators
-/// and A fragments must not be accessed, and the shared memory that it reads must not be refilled.
+/// and A fragments must not be accessed. The shared memory that it reads must not be refilled either.
 #include "machine/shared.hpp"
 #include "machine/tensor_map.hpp"
 

@@ -2,7 +2,7 @@
 /// A strategy's plan for a problem on a device, as a value. It has every launch with its program, its extents and the
 /// function that makes its parameter from tensors. It also has the workspace, the predictor's work model, and the
 /// expectations of the machine code. The GPU backend, the emulator, the audit, the predictor, the profiler and the list
-/// of built-in programs read it, and nothing else decides what is launched.
+/// of built-in programs read it. Nothing else decides what is launched.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -5,8 +5,8 @@
 /// Groups own contiguous rows (packed) or the first rows of separate slots. Each group is divided into the minimum
 /// number of row tiles, as even as their tile widths allow. Tiles are numbered by group, within a group by columns, and
 /// within a column by rows, so that consecutive tiles read the same weights. Two ballots over the exclusive prefix of
-/// row tiles map a number to a tile. Up to 32 groups are sorted by the length of their tiles, the longest first, so
-/// that blocks with strided tiles end at the same time. More groups are not sorted.
+/// row tiles map a number to a tile. Up to 32 groups are sorted by the length of their tiles, the longest first: blocks
+/// with strided tiles then end together. More groups are not sorted.
 #include "machine/launch.hpp"
 #include "machine/numbers.hpp"
 #include "machine/shared.hpp"

@@ -1,10 +1,10 @@
 #pragma once
 /// Vector clocks: the events that an agent knows to have happened.
 ///
-/// A lane is an agent whose actions are ordered. It is a thread, the phases of one mbarrier (all asynchronous bytes of
-/// one phase become known together), the wgmma groups of a warpgroup, or the copy groups of a thread. An action has a
-/// lane and that lane's clock. It happened before an agent's next action iff the agent's clock for the lane has reached
-/// the action's.
+/// A lane is an agent whose actions are ordered. It is a thread, the phases of one mbarrier, the wgmma groups of a
+/// warpgroup, or the copy groups of a thread. (All asynchronous bytes of one phase become known together.) An action
+/// has a lane and that lane's clock. It happened before an agent's next action iff the agent's clock for the lane has
+/// reached the action's.
 #include <cstdint>
 #include <vector>
 

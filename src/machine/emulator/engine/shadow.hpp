@@ -1,9 +1,9 @@
 #pragma once
 /// The last writer and the readers of each byte of a memory, to check that later accesses are ordered after them.
 ///
-/// State is kept per 16 bytes as long as accesses cover whole aligned 16-byte chunks (as copies and matrix operands
-/// do), and per 4 or 1 bytes after finer accesses. An ordered write of the whole chunk merges it again. No access that
-/// a later one could conflict with is ever forgotten.
+/// State is kept per 16 bytes as long as accesses cover whole aligned 16-byte chunks, as copies and matrix operands do.
+/// After finer accesses it is kept per 4 or 1 bytes. An ordered write of the whole chunk merges it again. No access
+/// that a later one could conflict with is ever forgotten.
 #include <array>
 #include <cstdint>
 #include <memory>
