@@ -92,7 +92,7 @@ class RingReader {
     return slot;
   }
 
-  /// Releases the oldest stage that is still held, to every producer that writes into it.
+  /// Releases the oldest stage that is still held, to the producer of every block whose copies fill it.
   TH_DEVICE void release() {
     const Barrier empty = ring_.empty.offset(held_.slot);
     const u32 lane = warp::lane();

@@ -81,7 +81,7 @@ class PreparedConfinement {
   [[nodiscard]] Confined report(const Outcome& outcome) const;
 
   /// For a process that a template forked and that has already applied its session, limits and privileges. Returns the
-  /// program of its filter, when `descriptor` is its file rules.
+  /// program of its filter; `descriptor` is then its file rules.
   [[nodiscard]] std::vector<sock_filter> hand_to(pid_t process);
   /// The result for a copy; `from_template` is the result of the template's own.
   [[nodiscard]] static Outcome outcome_of_copy(const Outcome& from_template, int session_failed, int files_failed,

@@ -109,7 +109,7 @@ std::vector<fs::path> own_wheel_folders(std::string_view part) {
 std::vector<fs::path> nvidia_wheel_folders(std::string_view part, const Environment& environment) {
   WheelFolders folders(part);
   for (const fs::path& entry : path_list(environment, "PYTHONPATH")) {
-    if (entry.is_absolute()) {  // never run programs and libraries from a relative, user-writable folder
+    if (entry.is_absolute()) {  // a relative entry is the working folder, whose files are not trusted
       folders.add_packages(entry);
     }
   }

@@ -91,11 +91,11 @@ class ProcessTree {
 /// behaves as if it had been started by itself. It knows nothing of earlier copies, and is confined before it receives
 /// any message.
 ///
-/// The program has a socket at `line`. A message there requests a copy: an int32 count of descriptors and their target
-/// numbers, preceded by the copy's own socket. The copy's parent is the supervisor, and it leads a session. It sends
-/// its number on its socket and receives its restrictions: the number of a filter's instructions, the instructions, and
-/// Landlock's rules as a descriptor. It applies them and answers with an errno for its session, its files and its
-/// system calls. When the socket closes, the program ends.
+/// The program has a socket at `line`. A message there requests a copy. Its int32 data are the number of the copy's
+/// descriptors and their target numbers; it carries the copy's own socket and then those descriptors. The copy's parent
+/// is the supervisor, and it leads a session. It sends its number on its socket and receives its restrictions: the
+/// number of a filter's instructions, the instructions, and Landlock's rules as a descriptor. It applies them and
+/// answers with an errno for its session, its files and its system calls. When the socket closes, the program ends.
 class ProcessTemplate {
  public:
   static constexpr int line = 3;

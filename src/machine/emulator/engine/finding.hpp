@@ -11,7 +11,7 @@ enum class FindingKind : std::uint8_t {
   deadlock,               ///< no thread can continue
   byte_count,             ///< a barrier's expected bytes differ from those delivered
   arrival_count,          ///< a barrier got more arrivals in a phase than initialised, or a wrong thread count
-  barrier_misuse,         ///< used before init, its bytes overwritten, a wait for a phase that is more than one behind
+  barrier_misuse,         ///< used before init, its bytes overwritten, or a wait that can miss its phase
   refilled_while_read,    ///< written while TMA or wgmma may still read it
   read_before_full,       ///< read before the asynchronous copy into it is known to be complete
   accumulator_in_flight,  ///< accumulators or fragments touched before the wait that retires their wgmma

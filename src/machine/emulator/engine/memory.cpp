@@ -304,7 +304,7 @@ void global_read(std::uint64_t address, void* value, std::uint32_t bytes, Global
     std::uint64_t word = 0;
     std::memcpy(&word, value, bytes);
     if (address != thread.polled_address || word != thread.polled_word) {
-      engine.scheduler.progress();  // the thread does not repeat a poll with the same result
+      engine.scheduler.progress();  // not a poll that got the same result again
     }
     thread.polled_address = address;
     thread.polled_word = word;
