@@ -127,7 +127,7 @@ void judge_shared(Judgement& judgement, const AuditReport& report, const AuditEx
   }
 }
 
-/// What holds of every kernel that uses tensor memory, whatever was expected of it.
+/// Holds for every kernel that uses tensor memory, whatever its expectations say.
 void judge_any_tensor_code(Judgement& judgement, const TensorReport& tensor) {
   constexpr int threads_of_a_warp = 32;
   constexpr int max_traps = 3;  // of the compiler's allocator: one where it allocates, two where it gives back

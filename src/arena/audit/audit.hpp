@@ -1,5 +1,5 @@
 #pragma once
-/// Gate "audited": what a kernel's machine code is made of, against what was expected of it.
+/// Gate "audited": compares a kernel's machine code with its expectations.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +21,8 @@ struct AuditFinding {
 };
 
 struct [[nodiscard]] AuditVerdict {
-  std::vector<AuditFinding> findings;  ///< one for every expectation that could be looked at
-  std::string not_judged;              ///< why the machine code was not looked at; empty when it was
+  std::vector<AuditFinding> findings;  ///< one for every expectation that could be checked
+  std::string not_judged;              ///< why the machine code was not checked; empty when it was
 
   [[nodiscard]] bool failed() const;
   /// Failed, passed, or not judged where nothing failed but the machine code was not seen.
@@ -33,7 +33,7 @@ struct [[nodiscard]] AuditVerdict {
 [[nodiscard]] AuditReport audit(std::string_view kernel, const runtime::ResourceReport* resources,
                                 const SassFunction* function, int dynamic_shared_bytes);
 
-/// `why_no_code` is said when the report has no machine code.
+/// The verdict gives `why_no_code` when the report has no machine code.
 AuditVerdict judge_audit(const AuditReport& report, const AuditExpectations& expected,
                          std::string_view why_no_code = "no disassembler was found");
 

@@ -1,5 +1,5 @@
 #pragma once
-/// NVIDIA's disassemblers, where they are.
+/// Finds and runs NVIDIA's disassemblers.
 #include <cstddef>
 #include <filesystem>
 #include <optional>

@@ -18,11 +18,11 @@ constexpr std::string_view known_expectations =
     "min_tma_loads, min_tma_stores, max_local_bytes, max_spill_bytes, tensor_products, scale_copies, pair, min_commits "
     "or tensor_loaded_bytes";
 
-/// Both give the fault, empty where there is none.
+/// Both return the fault; empty where there is none.
 template <class Value>
 std::string set_number(Value& value, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // Written so that NaN and infinity are none.
+  // The comparison also rejects NaN and infinity.
   const bool is_one = error == std::errc{} && end == text.data() + text.size() && value >= Value{} &&
                       value <= std::numeric_limits<Value>::max();
   return is_one ? "" : fmt::format("is \"{}\": use a number that is not negative", text);

@@ -1,5 +1,5 @@
 #pragma once
-/// The machine code that a contestant would run on a problem, with what is expected of it.
+/// The machine code that a contestant would run on a problem, with its expectations.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -21,11 +21,11 @@ struct KernelCode {
 };
 
 struct MachineCode {
-  std::vector<KernelCode> kernels;  ///< the one that a pitch's expectations are about first
-  std::string not_judged;           ///< why some of what is run cannot be read; empty when all is in `kernels`
+  std::vector<KernelCode> kernels;  ///< the first is the one that a pitch's expectations are about
+  std::string not_judged;           ///< why some of the code cannot be read; empty when all is in `kernels`
 };
 
-/// What is known of a kernel, and why its machine code is not among it, where it is not.
+/// A kernel, or the reason why its machine code cannot be read.
 struct ReadCode {
   AuditReport report;
   std::string why_no_code;

@@ -66,7 +66,7 @@ void note_registers(std::string_view operands, int& highest) {
   }
 }
 
-/// The last operand of a branch or call as the tools write it: ".L_x_40" of "`(.L_x_40) ;", "0x650" of "P0, 0x650 ;".
+/// The last operand of a branch or call as the tools write it: ".L_x_40" in "`(.L_x_40) ;", "0x650" in "P0, 0x650 ;".
 std::string_view last_operand(std::string_view operands) {
   operands = trimmed(operands.substr(0, operands.find(';')));
   operands = operands.substr(operands.find_last_of(" ,`") + 1);
@@ -76,7 +76,7 @@ std::string_view last_operand(std::string_view operands) {
   return operands;
 }
 
-/// The instructions of one function as they are read. Where branches lead is known at its end.
+/// Collects the instructions of one function. Branch targets are known only at its end.
 class Reader {
  public:
   explicit Reader(SassFunction& function) : function_(function) {}
@@ -105,7 +105,7 @@ class Reader {
     note_registers(operands, function_.highest_register);
   }
 
-  /// Of the instruction that comes next.
+  /// Names the place of the next instruction.
   void label(std::string_view name) { labels_.emplace(name, function_.code.size()); }
 
   void finish() {
@@ -115,7 +115,7 @@ class Reader {
   }
 
  private:
-  /// Of a label or an offset; −1 where this function has none such.
+  /// The index of a label or an offset; −1 when this function has none such.
   [[nodiscard]] int place_of(std::string_view target) const {
     if (const auto label = labels_.find(target); label != labels_.end()) {
       return label->second < function_.code.size() ? static_cast<int>(label->second) : -1;
@@ -133,7 +133,7 @@ class Reader {
   std::map<std::uint32_t, std::size_t> offsets_;
 };
 
-/// The function that `line` opens, if it does.
+/// The function that `line` opens; empty when it opens none.
 std::string_view opened_function(std::string_view line) {
   constexpr std::string_view of_cuobjdump = "Function : ";
   constexpr std::string_view of_nvdisasm = ".section\t.text.";
@@ -157,7 +157,7 @@ int number_after(std::string_view line, std::string_view key) {
   return value;
 }
 
-/// ".L_x_40" of the line ".L_x_40:"; empty when the line is no label.
+/// ".L_x_40" for the line ".L_x_40:"; empty when the line is no label.
 std::string_view label_of(std::string_view line) {
   line = trimmed(line);
   return line.ends_with(':') && line.find_first_of(" \t") == std::string_view::npos ? line.substr(0, line.size() - 1)

@@ -11,8 +11,8 @@ namespace thresher::arena {
 /// One instruction where it stands in the code.
 struct SassInstruction {
   std::string mnemonic;         ///< "BRA.U.ANY"
-  bool is_conditional = false;  ///< under a predicate, or a branch that asks one
-  int target = -1;              ///< of a branch or call: the index of the instruction it leads to; −1 unknown or none
+  bool is_conditional = false;  ///< has a predicate, or is a branch that tests one
+  int target = -1;              ///< the index that a branch or call leads to; −1 unknown or none
 };
 
 /// One kernel of a disassembly.
@@ -24,23 +24,23 @@ struct SassFunction {
   std::map<std::string, int> by_mnemonic{};  ///< "HGMMA.64x256x16.F32" → how often it stands in the code
   std::vector<SassInstruction> code{};       ///< in order
 
-  /// How often an instruction stands in the code whose first word is `opcode` ("LDG" counts LDG.E.128 too).
+  /// The number of instructions whose first word is `opcode` ("LDG" counts LDG.E.128 too).
   [[nodiscard]] int count(std::string_view opcode) const;
-  /// The same of those that also have the word `modifier` ("128").
+  /// The number of those that also have the word `modifier` ("128").
   [[nodiscard]] int count(std::string_view opcode, std::string_view modifier) const;
 };
 
-/// Every function of a listing of `cuobjdump -sass` or `nvdisasm -c`, in order. Lines that are no instructions are
-/// passed over; a listing without any function gives an empty list.
+/// Every function in a listing of `cuobjdump -sass` or `nvdisasm -c`, in order. Lines that are no instructions are
+/// skipped; a listing without any function gives an empty list.
 [[nodiscard]] std::vector<SassFunction> parse_sass(std::string_view listing);
 
-/// The first word of `mnemonic`: "LDG" of "LDG.E.128".
+/// The first word of `mnemonic`: "LDG" for "LDG.E.128".
 [[nodiscard]] std::string_view opcode_of(std::string_view mnemonic) noexcept;
 
 /// Whether one of the dot-separated words of `mnemonic` after the first is `modifier`.
 [[nodiscard]] bool has_modifier(std::string_view mnemonic, std::string_view modifier) noexcept;
 
-/// What `cuobjdump -res-usage` says of one function.
+/// The resources of one function, as `cuobjdump -res-usage` prints them.
 struct SassResources {
   std::string name;
   int registers = 0;

@@ -21,13 +21,13 @@ bool is_product(std::string_view mnemonic) {
   return opcode.starts_with("UTC") && opcode.ends_with("MMA");
 }
 
-/// Of the software that allocates tensor memory and gives it back.
+/// Traps belong to the compiler's allocator of tensor memory.
 bool is_of_allocator(std::string_view mnemonic) { return opcode_of(mnemonic) == "UTCATOMSWS"; }
 
-/// Instructions that one thread issues for all, and which a loop over the threads of a warp would repeat.
+/// Instructions that one thread issues for all; a loop over the threads of a warp would repeat them.
 bool is_issued_by_one(std::string_view mnemonic) { return mnemonic.starts_with("UTC") && !is_of_allocator(mnemonic); }
 
-/// Those that say in their name whether they are of one block or of two. Giving back never does.
+/// Instructions whose name says whether they belong to one block or to two. Deallocation never says it.
 bool names_its_group(std::string_view mnemonic) {
   return is_issued_by_one(mnemonic) || (is_of_allocator(mnemonic) && has_modifier(mnemonic, "FIND_AND_SET"));
 }
@@ -37,8 +37,7 @@ bool is_of_tensor_memory(std::string_view mnemonic) {
   return opcode.starts_with("UTC") || opcode == "LDTM" || opcode == "STTM";
 }
 
-/// What the compiler makes of an instruction of one thread where it does not see that only one thread is there: ELECT,
-/// the instruction, BRA.U.ANY back, once for each.
+/// Ends the loop ELECT, instruction, BRA.U.ANY. The compiler emits it where it cannot see that only one thread runs.
 bool ends_loop_over_threads(const SassInstruction& instruction) {
   return opcode_of(instruction.mnemonic) == "BRA" && has_modifier(instruction.mnemonic, "U") &&
          has_modifier(instruction.mnemonic, "ANY");
@@ -56,8 +55,8 @@ std::vector<Loop> loops_of(const SassFunction& function, bool over_threads) {
   return loops;
 }
 
-/// The shortest loop round the instruction at `place`; null: it stands in none. What waits at the end of the code leads
-/// back without a condition, which is a loop for nobody, so that loops with one come first.
+/// The shortest loop around the instruction at `place`; null when it stands in none. Code that waits at the end of a
+/// kernel branches back without a condition, so conditional loops come first.
 const Loop* innermost(const SassFunction& function, const std::vector<Loop>& loops, std::size_t place) {
   const Loop* found = nullptr;
   const auto rank = [&](const Loop& loop) {
@@ -71,7 +70,7 @@ const Loop* innermost(const SassFunction& function, const std::vector<Loop>& loo
   return found;
 }
 
-/// For each instruction whether one of the loops holds it.
+/// For each instruction, whether one of the loops contains it.
 std::vector<bool> held(const SassFunction& function, const std::vector<Loop>& loops) {
   std::vector<int> change(function.code.size() + 1);
   for (const Loop& loop : loops) {
@@ -140,7 +139,7 @@ void read_instructions(TensorReport& report, const SassFunction& function) {
   report.commits = function.count("UTCBAR");
 }
 
-/// 16 of "16dp256bit"; 0 where there is none. No instruction has a number of more than 256.
+/// 16 for "16dp256bit"; 0 where there is no number. No instruction has a number above 256.
 std::int64_t number_at(std::string_view text) {
   int value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);

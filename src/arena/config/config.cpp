@@ -60,10 +60,10 @@ std::shared_ptr<const ConfigNode> convert(const toml::node& source) {
   return node;
 }
 
-/// Looks a text over before the parser does, for what that cannot be given: keys of many parts, of each of which it
-/// makes a table inside a table, and ends them one inside the other; and characters that are not ASCII where it looks
-/// for blanks, for which its behaviour is undefined. They may stand in strings and comments, so this finds where those
-/// begin as the parser does: what it would not read as a string is refused here.
+/// Checks a text before the parser, which cannot handle two things. It recurses once for each part of a dotted key. Its
+/// behaviour is undefined for characters that are not ASCII where it expects blanks. Both may stand in strings and
+/// comments, so this class finds where those begin, as the parser does. It rejects anything that the parser would not
+/// read as a string.
 class FirstLook {
  public:
   explicit FirstLook(std::string_view text) : text_(text) {
@@ -134,7 +134,7 @@ class FirstLook {
     }
   }
 
-  /// Whether what comes before lets a string, a list or a table begin.
+  /// Whether the text before lets a string, a list or a table begin.
   [[nodiscard]] bool may_begin(std::string_view after, bool or_else) const {
     return last_ == '\n' || after.find(last_) != std::string_view::npos || or_else;
   }
@@ -170,7 +170,7 @@ class FirstLook {
     parts_ = 1;
   }
 
-  /// A string of one line or of several, to behind its end; one without an end is the parser's to name.
+  /// Skips a string of one line or of several. The parser reports one without an end.
   void pass_string(char quote) {
     const std::string_view three = quote == '"' ? R"(""")" : "'''";
     const bool is_long = text_.substr(at_, 3) == three;
@@ -195,7 +195,7 @@ class FirstLook {
     }
   }
 
-  /// A backslash at the end of a line takes all blanks behind it.
+  /// A backslash at the end of a line swallows all following blanks.
   void pass_escape(bool is_long) {
     constexpr std::string_view blanks = " \t\r\n";
     if (at_ < text_.size() && static_cast<unsigned char>(text_[at_]) >= 0x80) {

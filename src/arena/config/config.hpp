@@ -1,6 +1,6 @@
 #pragma once
-/// TOML files that users write: suites and pitches. Whatever is wrong with one is an Error(invalid_argument) with file
-/// and line, and so is every key that nobody asked for.
+/// TOML files that users write: suites and pitches. Every fault in one is an Error(invalid_argument) with file and
+/// line, and so is every unknown key.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,7 +14,7 @@ namespace thresher::arena {
 
 struct ConfigNode;
 
-/// One table of a file. Cheap to copy; a copy shares the record of what was asked for.
+/// One table of a file. Cheap to copy; a copy shares the record of the keys that were read.
 class ConfigTable {
  public:
   /// `file` names the text in errors.
@@ -22,7 +22,7 @@ class ConfigTable {
 
   [[nodiscard]] bool has(const std::string& key) const;
 
-  // Each throws when the key holds something else; the plain forms also when it is missing.
+  // Each throws when the key holds another type; the plain forms also when it is missing.
   [[nodiscard]] std::string text(const std::string& key) const;
   [[nodiscard]] std::string text_or(const std::string& key, const std::string& fallback) const;
   [[nodiscard]] std::int64_t integer(const std::string& key) const;
@@ -42,7 +42,7 @@ class ConfigTable {
   /// Every key with its text, number or truth value as text: for tables whose keys are the user's own.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> entries() const;
 
-  /// Throws when the table holds a key that was never asked for.
+  /// Throws when the table holds a key that was never read.
   void reject_unknown() const;
   /// "file:line: `key` in [table] sentence".
   [[noreturn]] void fail(const std::string& key, const std::string& sentence) const;

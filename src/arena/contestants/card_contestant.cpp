@@ -11,7 +11,7 @@
 namespace thresher::arena {
 namespace {
 
-/// A strategy of Thresher's own as it would be on the card.
+/// A strategy of Thresher's own as it would run on the card.
 class CardContestant final : public Contestant {
  public:
   CardContestant(const Operation& operation, ContestantSpec spec, const DeviceSpec& card)
@@ -47,7 +47,7 @@ class CardContestant final : public Contestant {
     return compiled(code, "");
   }
 
-  /// Without a compiler only what is built in can be had, and the rest is not judged.
+  /// Without a compiler only built-in code is available; the rest is not judged.
   [[nodiscard]] MachineCode machine_code(const Problem& problem) const override {
     try {
       return operation_.machine_code(problem, spec(), card_);

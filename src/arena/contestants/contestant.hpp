@@ -22,14 +22,14 @@ class Rig;
 /// One gate's question answered by the contestant itself.
 struct Answer {
   bool yes = true;
-  std::string sentence;  ///< names the number and the limit
+  std::string sentence;  ///< states the number and the limit
   Evidence evidence{};
   std::string not_judged{};  ///< why this machine cannot tell; empty when it can
 };
 
-/// Whether `needed_bytes` are to be had for the problem.
+/// Whether `needed_bytes` are available for the problem.
 [[nodiscard]] Answer fits_in_memory(const Problem& problem, double needed_bytes, Memory& memory);
-/// What the compiler said of the first kernel; `by_whom` where there is none.
+/// The compiler's report on the first kernel; `by_whom` where there is none.
 [[nodiscard]] Answer compiled(const MachineCode& code, const std::string& by_whom);
 
 class Contestant {
@@ -40,20 +40,20 @@ class Contestant {
   [[nodiscard]] const ContestantSpec& spec() const noexcept { return spec_; }
   [[nodiscard]] std::string name() const { return label(spec_); }
 
-  /// The time of its matches, which processes of its own do not outlast.
+  /// Limits its matches to `time`; processes of its own do not outlast them.
   void keep_to(std::shared_ptr<MatchTime> time) { match_time_ = std::move(time); }
 
-  /// By which definition its outputs are judged: `fast` is judged on folded operands (docs/numerics.md).
+  /// The definition that judges its outputs: `fast` is judged on quantized operands (docs/numerics.md).
   [[nodiscard]] virtual Numerics numerics() const { return Numerics::exact; }
-  /// Why the contestant is not made for the problem's formats, in one sentence; empty when it is.
+  /// Why the contestant does not support the problem's formats, in one sentence; empty when it does.
   [[nodiscard]] virtual std::string format_obstacle(const Problem&) const { return ""; }
-  /// Why nothing of it can be run on this machine, which the gates up to `audited` need not; empty when it can.
+  /// Why this machine cannot run it, which the gates before `audited` do not need; empty when it can.
   [[nodiscard]] virtual std::string cannot_run() const { return ""; }
   /// Whether the problem can be run on this machine at all; costs nothing.
   [[nodiscard]] virtual Answer feasible(const Problem& problem, Memory& memory) const = 0;
-  /// Compiles what is compiled late, keeping the compiler's report.
+  /// Compiles the kernels that are compiled late, and keeps the compiler's report.
   [[nodiscard]] virtual Answer compile(const Problem& problem) const = 0;
-  /// What it would run on the problem, for the gate `audited`.
+  /// The machine code that it would run on the problem, for the gate `audited`.
   [[nodiscard]] virtual MachineCode machine_code(const Problem&) const {
     return {{}, "the audit reads GPU machine code, and this contestant has none of its own"};
   }
@@ -61,23 +61,23 @@ class Contestant {
   [[nodiscard]] virtual Emulation emulation(const Problem&) const {
     return {nullptr, "a foreign kernel: the emulator runs Thresher's own"};
   }
-  /// The rig that it lives on: whose memory holds its data, whose stream its calls go to and whose clock times them. A
-  /// contestant in a process of its own has one; the others live on `own`, the tournament's. Whoever runs or judges a
-  /// contestant asks here.
+  /// The rig that it runs on: its memory holds the data, its stream takes the calls and its clock times them. A
+  /// contestant in a process of its own has its own rig; the others use `own`, the tournament's. Every caller that runs
+  /// or judges a contestant asks here.
   [[nodiscard]] virtual Rig& rig(Rig& own) const { return own; }
-  /// Ends what keeps anything from one call to the next, a process of its own for one; nothing that lives on its rig
-  /// is used any more. What comes after begins anew. Called before and after each gate that runs it.
+  /// Drops everything that outlives a call, such as its own process; objects on its rig must not be used any more.
+  /// Later calls start anew. Called before and after each gate that runs it.
   virtual void start_anew() const {}
-  /// Ends what is kept ready for that, too. Called when its match is over; another may come.
+  /// Drops everything that is kept ready for start_anew, too. Called when its match is over; another may come.
   virtual void leave() const {}
-  /// What holds the process that it has on its rig; empty while it has none.
+  /// The confinement of its process on its rig; empty while it has none.
   [[nodiscard]] virtual runtime::Confined confined() const { return {}; }
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                         const std::vector<DeviceSet>& sets) const = 0;
 
  protected:
-  /// Null: nobody limits it.
+  /// Null when its match has no time limit.
   [[nodiscard]] const std::shared_ptr<MatchTime>& match_time() const noexcept { return match_time_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace thresher::arena {
 namespace {
 
-/// A strategy of Thresher's own, of whatever operation.
+/// A strategy of Thresher's own, for any operation.
 class LibraryContestant final : public Contestant {
  public:
   LibraryContestant(const Operation& operation, ContestantSpec spec, Device device)
@@ -57,7 +57,7 @@ class LibraryContestant final : public Contestant {
   }
 
  private:
-  /// Nothing for a CPU and for a GPU whose kernels there are none of.
+  /// Empty for a CPU, and for a GPU without kernels.
   [[nodiscard]] std::optional<DeviceSpec> card() const {
     const DeviceSpec spec = ops::spec_of(device_);
     return spec.matrix_unit == MatrixUnit::none ? std::nullopt : std::optional(spec);

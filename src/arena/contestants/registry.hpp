@@ -13,16 +13,16 @@ namespace thresher::arena {
 class Registry {
  public:
   virtual ~Registry() = default;
-  /// Strategies of an operation, the baseline that all are measured against first; empty when the device has none.
+  /// The strategies of an operation, the baseline first; empty when the device has none.
   [[nodiscard]] virtual std::vector<std::string> strategies(const std::string& operation) const = 0;
-  /// Throws Error(invalid_argument) that names what there is for an unknown strategy, knob or value.
+  /// Throws Error(invalid_argument) for an unknown strategy, knob or value, and names the valid ones.
   [[nodiscard]] virtual std::unique_ptr<Contestant> create(const ContestantSpec& spec) const = 0;
 };
 
 /// Thresher's own strategies through the public API.
 [[nodiscard]] std::unique_ptr<Registry> library_registry(const Device& device);
 
-/// The same on a card of the planner's table that is not here: what needs no run is judged, up to `race-free`.
+/// The same on a card of the planner's table that is not here: only gates that run nothing judge, up to `race-free`.
 [[nodiscard]] std::unique_ptr<Registry> card_registry(const DeviceSpec& card);
 
 }  // namespace thresher::arena

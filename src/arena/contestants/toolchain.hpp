@@ -1,5 +1,5 @@
 #pragma once
-/// What built this binary, and from which sources.
+/// The compiler and the sources of this binary.
 #include <string>
 
 #include "arena/results/record.hpp"

@@ -29,7 +29,7 @@ class DeviceSet {
   /// too, in the same buffers.
   DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
             const DeviceSet* weights = nullptr);
-  /// What lies in memory of somebody else, to be run on and no more: it has no buffers that could be looked at.
+  /// Refers to memory of another owner. It can only be run on: it has no guarded buffers to check.
   explicit DeviceSet(std::vector<std::pair<std::string, Tensor>> tensors) : tensors_(std::move(tensors)) {}
 
   /// Throws Error(internal) when there is none of that name.
@@ -37,15 +37,15 @@ class DeviceSet {
   /// Null when there is none of that name.
   [[nodiscard]] const Tensor* find(std::string_view name) const noexcept;
 
-  /// Where the input lies: its values and, if it has them, its scales and its global scale.
+  /// The memory of the input: its values and, if it has them, its scales and its global scale.
   [[nodiscard]] std::vector<std::span<std::byte>> places_of(const std::string& input) const;
 
   void poison_outputs(std::uint8_t byte);
   [[nodiscard]] std::vector<std::uint8_t> download(std::string_view output) const;
-  /// So many bytes of an output from `offset` on.
+  /// Reads `bytes` of an output, starting at `offset`.
   [[nodiscard]] std::vector<std::uint8_t> download(std::string_view output, std::size_t offset,
                                                    std::size_t bytes) const;
-  /// Puts other data where the input `tensor.name` lies: values, scales and global scale, all as large as they were.
+  /// Overwrites the input `tensor.name`: values, scales and global scale, all of unchanged size.
   void replace(const HostTensor& tensor);
 
   /// Sentences such as "writes past the end of c: 12 bytes, the nearest 1 byte away".
@@ -69,7 +69,7 @@ class DeviceSet {
   std::vector<std::pair<std::string, Tensor>> tensors_;
 };
 
-/// What a tensor takes on a device with the guard zones of its buffers.
+/// The bytes of a tensor on a device, with the guard zones of its buffers.
 [[nodiscard]] std::size_t guarded_bytes(const HostTensor& tensor);
 
 /// One sentence about a damaged guard zone of the buffer `name`.

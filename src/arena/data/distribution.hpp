@@ -11,7 +11,7 @@ enum class Distribution : std::uint8_t {
   contest,     ///< e2m1 magnitudes up to 1.5 with random sign, scales uniform in [0, 1)
   full_range,  ///< all e2m1 and all finite non-negative scale codes; gate and up have a standard deviation near 4;
                ///< attention: normal values, the logits with a standard deviation near 20
-  normal,      ///< normal values, quantised where the format asks for it; gate and up near 1.5, logits near 1
+  normal,      ///< normal values, quantized where the format asks for it; gate and up near 1.5, logits near 1
   integers,    ///< small integers for which every step is exact, so that outputs must match bit for bit
   specials,    ///< normal, with Inf, NaN, negative zero, subnormals and NaN scales strewn in
 };
@@ -19,7 +19,7 @@ enum class Distribution : std::uint8_t {
 inline constexpr std::array all_distributions{Distribution::contest, Distribution::full_range, Distribution::normal,
                                               Distribution::integers, Distribution::specials};
 
-/// Those without values that are no numbers.
+/// The distributions without Inf and NaN.
 inline constexpr std::array ordinary_distributions{Distribution::contest, Distribution::full_range,
                                                    Distribution::normal, Distribution::integers};
 

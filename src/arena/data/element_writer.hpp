@@ -1,5 +1,5 @@
 #pragma once
-/// Single elements into host tensors of formats whose values stand alone or are e4m3.
+/// Writes single elements into host tensors whose format has one value per element or is e4m3.
 #include <cstdint>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 
 namespace thresher::arena {
 
-/// Rounds once, in e4m3 to the greatest value that there is where `value` is beyond; scales are left as they are.
+/// Rounds once, and saturates in e4m3; scales stay unchanged.
 inline void write_element(HostTensor& tensor, std::int64_t index, float value) {
   if (bits(tensor.format) == 8) {
     tensor.values[static_cast<std::size_t>(index)] = formats::float_to_e4m3(value);

@@ -75,7 +75,7 @@ void negate_one_element(HostTensor& tensor, Random& random) {
   }
   const std::int64_t columns = tensor.shape.back();
   Tensor matrix = tensor.view();
-  matrix.rank = 2;  // of a tensor of any rank, as rows of its last dimension
+  matrix.rank = 2;  // a tensor of any rank, as rows of its last dimension
   matrix.shape = {elements / columns, columns};
   matrix.strides = {columns, 1};
   std::int64_t chosen = 0;

@@ -1,5 +1,5 @@
 #pragma once
-/// On which card a strategy's sample is emulated.
+/// Chooses the card on which a strategy's sample is emulated.
 #include <algorithm>
 
 #include "core/device_spec.hpp"
@@ -7,8 +7,8 @@
 
 namespace thresher::arena {
 
-/// `wanted`, or where that is null the first of the table's cards that the strategy is made for; null where it is not
-/// made for it, or for none.
+/// Returns `wanted`, or where that is null the first card of the table that the strategy supports. Null when the
+/// strategy does not support `wanted`, or supports no card.
 template <class Problem>
 [[nodiscard]] const DeviceSpec* card_for(const strategies::Strategy<Problem>& strategy,
                                          const std::type_identity_t<Problem>& problem, const DeviceSpec* wanted) {

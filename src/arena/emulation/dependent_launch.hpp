@@ -1,13 +1,13 @@
 #pragma once
-/// The launch that asks most of a kernel.
+/// The launch that demands most of a kernel.
 #include <algorithm>
 
 #include "strategies/strategy.hpp"
 
 namespace thresher::arena {
 
-/// `knobs` for a launch that may start before the one ahead of it has ended, where the strategy makes such: the code is
-/// the same, and what is right so is right in every launch.
+/// `knobs` with programmatic dependent launch, where the strategy supports it. The code is the same, and code that is
+/// right with it is right in every launch.
 template <class Problem>
 Knobs as_dependent(const strategies::Strategy<Problem>& strategy, Knobs knobs) {
   const auto help = strategy.knobs();

@@ -23,7 +23,7 @@ Examination examine(const EmulatedKernel& kernel, const Problem& problem, std::s
       return result;
     }
     if (result.runs++ == 0) {
-      first.assign(output.begin(), output.end());  // what later runs equal need not be judged again
+      first.assign(output.begin(), output.end());  // later runs that equal this output need no judge
       if (const std::string wrong = run->wrong(); !wrong.empty()) {
         result.finding = fmt::format("the result is wrong: {}\n", wrong);
         return result;

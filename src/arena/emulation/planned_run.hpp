@@ -1,5 +1,5 @@
 #pragma once
-/// A planned call on the emulator: the very launches that a GPU would get, on memory of the host.
+/// Runs a planned call on the emulator: the very launches that a GPU would get, on host memory.
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,14 +11,14 @@ namespace thresher::arena {
 
 class PlannedRun final : public EmulatedRun {
  public:
-  /// What the operation's judge says of the outputs as they lie in memory.
+  /// Judges the outputs in memory, for the operation.
   using JudgeOutputs = std::function<Finding()>;
 
-  /// `tensors` are in the operation's order; `judge` keeps their memory. Throws Error(unsupported) that names the step
-  /// which cannot be emulated, and where a kernel is neither compiled in nor can be compiled here.
+  /// `tensors` are in the operation's order; `judge` keeps their memory. Throws Error(unsupported) naming the step that
+  /// cannot be emulated, and where a kernel is neither compiled in nor can be compiled here.
   PlannedRun(strategies::PlannedCall call, std::vector<strategies::NamedTensor> tensors, JudgeOutputs judge);
 
-  /// What the plan packs of the weights first, then the call itself.
+  /// Packs the plan's weights, then runs the call.
   [[nodiscard]] emulator::Report run(const emulator::Options& options) override;
   [[nodiscard]] std::span<const std::uint8_t> output() const override { return call_.output(); }
   [[nodiscard]] std::string wrong() const override;

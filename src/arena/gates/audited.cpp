@@ -60,7 +60,7 @@ class AuditedGate final : public Gate {
   }
 
  private:
-  /// The first failure decides, else the first that could not be judged, else the first kernel speaks for all.
+  /// The first failure decides, else the first that could not be judged, else the first kernel.
   static void add(GateResult& gate, const GateResult& result, const KernelCode& kernel) {
     const auto weight = [](Outcome outcome) {
       return outcome == Outcome::failed ? 2 : outcome == Outcome::not_judged ? 1 : 0;

@@ -43,7 +43,7 @@ bool is_poison(const std::uint8_t* bytes, std::size_t count, std::uint8_t poison
   return std::all_of(bytes, bytes + count, [poison](std::uint8_t byte) { return byte == poison; });
 }
 
-/// A row that nobody may write, and that does not hold the poison of both calls any more.
+/// Finds a write to a padding row, which must keep the poison of both calls.
 std::optional<Finding> find_written(const Judge& judge, const MadeCall& first_call, const MadeCall& last_call) {
   for (std::size_t i = 0; i < first_call.outputs.size(); ++i) {
     const Grid grid(first_call.outputs[i]);
@@ -62,7 +62,7 @@ std::optional<Finding> find_written(const Judge& judge, const MadeCall& first_ca
   return std::nullopt;
 }
 
-/// Elements that hold the poison of both calls were not written by either.
+/// Finds elements that neither call wrote: they hold the poison of both calls.
 std::optional<Finding> find_unwritten(const Judge& judge, const MadeCall& first_call, const MadeCall& last_call) {
   const Outputs& first = first_call.outputs;
   const Outputs& last = last_call.outputs;
@@ -90,7 +90,7 @@ std::optional<Finding> find_unwritten(const Judge& judge, const MadeCall& first_
   return std::nullopt;
 }
 
-/// The same inputs gave other bits the second time; poison left in place was found before.
+/// Finds equal inputs with different output bits; poison left in place was found before.
 std::optional<Finding> find_difference(const Judge& judge, const Outputs& first, const Outputs& last) {
   for (std::size_t i = 0; i < first.size(); ++i) {
     const Grid grid(first[i]);
@@ -113,8 +113,8 @@ std::optional<Finding> find_difference(const Judge& judge, const Outputs& first,
   return std::nullopt;
 }
 
-/// Whether one tile of `now` is, element for element, what the call before left in its place; a tile of one value
-/// repeated says nothing.
+/// Whether one tile of `now` equals, element for element, the previous call's outputs. A tile with a single repeated
+/// value proves nothing.
 bool same_tile(const Outputs& now, const Outputs& before, std::size_t output, std::int64_t row, std::int64_t column) {
   const Grid grid(now[output]);
   const std::int64_t last_row = std::min(row + tile_side, grid.rows);
@@ -134,7 +134,7 @@ bool same_tile(const Outputs& now, const Outputs& before, std::size_t output, st
   return !is_constant;
 }
 
-/// A tile that still holds the outputs of the call before, which had other inputs.
+/// Finds a tile that still holds the outputs of the previous call, which had other inputs.
 std::optional<Finding> find_stale_tile(const Outputs& now, const Outputs& before) {
   for (std::size_t output = 0; output < now.size(); ++output) {
     const Grid grid(now[output]);
@@ -160,7 +160,7 @@ std::optional<Finding> find_damage(const std::string& sentence) {
   return fault(past ? "write past the end" : "write before the beginning", sentence);
 }
 
-/// The samples of one trial. Those before the first that is judged, and those between, are like any other.
+/// The samples of one trial. Samples before and between the judged ones are made alike.
 class JudgedStream {
  public:
   JudgedStream(const Trial& trial, const Contestant& contestant, Rig& own, const CallPattern& pattern)
@@ -199,7 +199,7 @@ class JudgedStream {
  private:
   static constexpr std::size_t samples = 5;
   static constexpr std::size_t samples_of_one_call = 2;
-  static constexpr std::size_t sets_whose_zones_are_looked_at = 32;  // beside those of the calls that are judged
+  static constexpr std::size_t sets_whose_zones_are_looked_at = 32;  // beside those of the judged calls
 
   /// One call that is judged.
   struct Judged {
@@ -215,7 +215,7 @@ class JudgedStream {
   [[nodiscard]] SetRange sets() const {
     return pattern_.timing.warm || !pattern_.is_timed ? calls_.plan().ranges().warm : calls_.plan().ranges().cold;
   }
-  /// As the first samples are that tell how long a call takes.
+  /// Follows the first samples, which tell how long a call takes.
   [[nodiscard]] std::size_t calls_in_sample() const {
     return sample_ < samples_of_one_call ? 1 : std::min(pattern_.calls_per_sample, sets().count);
   }
@@ -229,7 +229,7 @@ class JudgedStream {
     return batch;
   }
 
-  /// A batch with a set that has the weights of `set`: the turns that others would have had are passed over.
+  /// A batch that contains a set with the weights of `set`; sets in between are skipped.
   Batch batch_with_weights_of(std::size_t set, std::size_t calls, std::size_t& found) {
     for (;;) {
       const Batch batch = next_batch(calls);
@@ -260,9 +260,9 @@ class JudgedStream {
     ++sample_;
   }
 
-  /// `judged`: the set whose call is, if the sample is one of those.
+  /// `judged`: the set whose call is judged, if this sample is judged.
   void take(Role role, const Batch& batch, std::optional<std::size_t> judged) {
-    // Those of a baseline stand between two of the contestant's: cold is what is judged.
+    // A baseline's sample stands between two of the contestant's: only cold calls are judged.
     calls_.prepare(role, batch, judged && pattern_.is_timed && !pattern_.timing.warm);
     Clocked own = clocked(role);
     if (pattern_.is_timed) {
@@ -271,7 +271,7 @@ class JudgedStream {
     (void)own.clock.measure(own.runner, batch);
     if (!judged) {
       calls_.wait(role);
-      return;  // a baseline that does not hold is told so where it is judged itself
+      return;  // a wrong baseline is reported where it is judged itself
     }
     const std::string found = calls_.inspect(role, batch, true);
     complaint_ = complaint_.empty() && !calls_.baseline_is_wrong() ? found : complaint_;
@@ -318,7 +318,7 @@ class JudgedStream {
     return complaint_.empty() ? finding : fault("wrong in some calls", complaint_);
   }
 
-  /// The finding's name is made more precise where an earlier call, on other inputs, explains it.
+  /// Names the finding more precisely where an earlier call, on other inputs, explains it.
   [[nodiscard]] Finding judge_first(const Judge& judge) const {
     Finding finding = judge.judge(first_->made.outputs);
     if (finding.fault == wrong_values || finding.fault == one_tile_wrong) {
@@ -370,7 +370,7 @@ TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig
 
 namespace {
 
-/// Beside the one that is timed, one other has calls that are made as timed ones are.
+/// The distribution whose calls are made as timed ones are, beside the timed one.
 Distribution drawn_distribution(const Suite& suite, const Problem& problem, std::uint64_t seed) {
   std::vector<Distribution> others = suite.distributions;
   std::erase_if(others, [&](Distribution other) {
@@ -380,8 +380,7 @@ Distribution drawn_distribution(const Suite& suite, const Problem& problem, std:
                         : others[Random(derive_seed(seed, "drawn " + label(problem))).below(others.size())];
 }
 
-/// Without a baseline that is not made for the problem's formats: in a suite that is there for correctness it need not
-/// take all of them.
+/// Drops a baseline that does not support the problem's formats. In a correctness suite it need not support all.
 CallPattern beside(CallPattern pattern, const Problem& problem) {
   if (pattern.baseline != nullptr && !pattern.baseline->format_obstacle(problem).empty()) {
     pattern.baseline = nullptr;
@@ -389,7 +388,7 @@ CallPattern beside(CallPattern pattern, const Problem& problem) {
   return pattern;
 }
 
-/// As the problem will be timed. One of which no call can be made shows that in its trials.
+/// Makes calls as the problem will be timed. A problem without possible calls fails in its trials.
 CallPattern pattern_of(const CallPattern& wanted, const Suite& suite, const Problem& problem,
                        const Contestant& contestant, Rig& rig, std::uint64_t seed) {
   CallPattern pattern = wanted;

@@ -25,24 +25,23 @@ struct Trial {
 [[nodiscard]] Trial make_trial(const Problem& problem, Distribution distribution, const Maker& maker,
                                std::uint64_t seed);
 
-/// How calls are made that are judged: as those that are timed are, where there will be such, so that nothing tells one
-/// from another.
+/// How judged calls are made: like timed calls, where there are any, so that a contestant cannot tell them apart.
 struct CallPattern {
-  const Contestant* baseline = nullptr;  ///< whose samples are taken in between; null: nobody's
+  const Contestant* baseline = nullptr;  ///< whose samples are taken in between; null: none
   std::size_t calls_per_sample = 1;
-  bool is_timed = false;  ///< with rests and flushed caches, over as many sets
+  bool is_timed = false;  ///< with pauses and flushed caches, over equally many sets
   TimingOptions timing{};
-  /// How many calls a sample of a problem takes; not given: that is found out for each.
+  /// The number of calls in a sample of a problem; empty: measured for each.
   std::function<std::size_t(const Problem&)> calls_of{};
 };
 
-/// Takes some samples. Which two are judged in full, and which call of each, is drawn; they are made on the same inputs
-/// with different poisons. All that was found of the others counts too.
+/// Takes a few samples and judges two in full, on the same inputs with different poisons. The samples and the call
+/// within each are drawn. Findings in the other samples count too.
 [[nodiscard]] TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig,
                                     const CallPattern& pattern = {});
 
 /// Every problem of the suite with every distribution, until the first mistake. `each` is called before each trial with
-/// its number and how many there are.
+/// its number and the total.
 [[nodiscard]] GateResult judge_correctness(const Suite& suite, const Contestant& contestant, Rig& rig,
                                            std::uint64_t seed,
                                            const std::function<void(std::size_t, std::size_t)>& each,

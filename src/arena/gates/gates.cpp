@@ -1,4 +1,4 @@
-// The gates in their order, and those that need no file of their own.
+// The gates in their order, and those without a file of their own.
 #include <fmt/format.h>
 
 #include "arena/gates/audited.hpp"
@@ -25,7 +25,7 @@ class FeasibleGate final : public Gate {
     return result;
   }
 
-  /// The first refusal, or the answer to the last problem.
+  /// The first failure, or the answer to the last problem.
   static GateResult ask_each(const Match& match, GateKind gate, const std::function<Answer(const Problem&)>& ask) {
     GateResult result{gate, Outcome::passed, ""};
     for (const Problem& problem : match.suite.problems) {
@@ -67,7 +67,7 @@ class CorrectGate final : public Gate {
       match.progress.begin(std::string(name(kind())), fmt::format("{} on {}, trial {} of {}", match.contestant.name(),
                                                                   match.suite.name, number + 1, total));
     };
-    // A kernel from outside is not told from which seed its data come, which the evidence tells afterwards.
+    // A user kernel is not told the seed of its data; the evidence tells it afterwards.
     const bool is_foreign = match.pitch != nullptr && match.pitch->kernel && !match.is_baseline();
     GateResult result =
         judge_correctness(match.suite, match.contestant, match.rig, is_foreign ? secret_seed() : match.seed, each,

@@ -11,17 +11,17 @@
 namespace thresher::arena {
 namespace {
 
-/// What is asked about takes this at most, about half a second of a CPU and a millisecond of a GPU. Suites that are not
-/// timed are asked about in a shape that takes a thousandth of a second.
+/// The upper limit of a problem's operations: about half a second on a CPU and a millisecond on a GPU. Suites that are
+/// not timed use a shape that takes a thousandth of a second.
 constexpr double cpu_operations = 4e10;
 constexpr double gpu_operations = 4e11;
 constexpr double untimed_cpu_operations = 5e7;
 constexpr double untimed_gpu_operations = 4e9;
 
-/// Every experiment prepares its contestant anew, which may pack the weights of each group.
+/// Every experiment prepares its contestant anew, which may pack the weights of every group.
 constexpr std::size_t max_groups = 48;
 
-/// As timed calls of the problem are made. Three sets at least, for experiments that need so many.
+/// Makes calls as timed calls of the problem are made. Experiments need at least three sets.
 SamplePattern pattern_of(Match& match, const Problem& problem, Rig& rig) {
   SamplePattern pattern;
   pattern.calls = calls_in_a_sample(match, problem);

@@ -6,7 +6,7 @@
 
 namespace thresher::arena {
 
-/// The experiments of honesty/ on one of the suite's problems, with a seed that is told nobody before.
+/// The experiments of honesty/ on one of the suite's problems, with a secret seed.
 [[nodiscard]] std::unique_ptr<Gate> make_honest_gate();
 
 }  // namespace thresher::arena

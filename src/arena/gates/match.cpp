@@ -10,7 +10,7 @@
 namespace thresher::arena {
 namespace {
 
-/// Contestants that keep something between calls begin anew for a gate that runs them, and leave nothing behind it.
+/// Resets contestants that keep state between calls, before and after a gate that runs them.
 class FreshStart {
  public:
   FreshStart(const Match& match, bool is_run) : match_(match), is_run_(is_run) { start_anew(); }

@@ -20,15 +20,15 @@
 
 namespace thresher::arena {
 
-/// A problem as it was timed.
+/// A problem with its times.
 struct TimedProblem {
   Problem problem;
   Times times;
 };
 
-/// What the gates of one contestant share. A gate reads what earlier ones left here.
+/// The state that the gates of one contestant share. A gate reads the results of earlier ones here.
 struct Match {
-  const Suite& suite;  ///< with the problems that the contestant is judged on
+  const Suite& suite;  ///< only the problems that the contestant is judged on
   const Contestant& contestant;
   const Contestant& baseline;  ///< the same object when the contestant is the baseline
   const Pitch* pitch;          ///< null without one
@@ -37,18 +37,18 @@ struct Match {
   TimingOptions timing;
   Progress& progress;
   std::string left_out{};             ///< which of the suite's problems it is not judged on, and why; empty: none
-  const Entry* baselines_row{};       ///< what the baseline's own match came to; null: it had none before this one
-  std::shared_ptr<MatchTime> time{};  ///< how long it may take; null: as long as it likes
+  const Entry* baselines_row{};       ///< the result of the baseline's own match; null: it had none before this one
+  std::shared_ptr<MatchTime> time{};  ///< the time limit; null: none
 
   std::vector<GateResult> gates{};  ///< judged so far
   std::vector<TimedProblem> timed{};
   std::vector<Measurement> measurements{};
   std::vector<ModeSpeedup> speedups{};  ///< of each deciding mode
   Verdict verdict = Verdict::not_judged;
-  Environment environment{};                              ///< before anything of the contestant ran
-  std::map<std::string, std::size_t> calls_in_samples{};  ///< by problem, where it is known
+  Environment environment{};                              ///< before any code of the contestant ran
+  std::map<std::string, std::size_t> calls_in_samples{};  ///< by problem, where known
 
-  bool is_over = false;  ///< before all gates were judged: its time is
+  bool is_over = false;  ///< time ran out before all gates were judged
 
   [[nodiscard]] bool is_baseline() const { return &contestant == &baseline; }
   /// Throws MatchOver when its time is over.
@@ -66,35 +66,33 @@ class Gate {
   [[nodiscard]] virtual GateResult judge(Match& match) const = 0;
 };
 
-/// How a contestant of the suite is timed, wherever its match is held.
+/// The timing options of a contestant of the suite, wherever its match runs.
 [[nodiscard]] TimingOptions timing_options(const Suite& suite, double seconds);
 
 /// In the order of all_gates.
 [[nodiscard]] std::vector<std::unique_ptr<Gate>> standard_gates();
 
-/// One gate, with what holds for all of them: an Error fails it, and a contestant that cannot be run on this machine is
-/// not judged where it would have to be. Nor is one whose match takes longer than it may, unless that is its own doing,
-/// which fails it.
+/// Judges one gate, with the rules that all of them share. An Error fails it. It is not judged where this machine
+/// cannot run the contestant, or where the match exceeds its time without fault of the contestant.
 [[nodiscard]] GateResult judge_gate(const Gate& gate, Match& match);
 
-/// How many calls a sample of the problem takes: found out where it is first asked for, so that all gates make their
-/// calls alike. Throws the Error of a call that fails.
+/// The number of calls in a sample of the problem. The first query measures it, so that all gates make their calls
+/// alike. Throws the Error of a call that fails.
 [[nodiscard]] std::size_t calls_in_a_sample(Match& match, const Problem& problem);
 
-/// Of everything that was timed so far.
+/// Summarizes the clocks of all timed samples so far.
 [[nodiscard]] ClockSummary clock_summary(const Match& match);
 
-/// Why the contestant does not compete on the suite, whose formats it is not made for, in one sentence; empty when it
-/// does. A timed suite asks for all of its problems, one that is there for correctness for any.
+/// Why the contestant does not support the suite's formats, in one sentence; empty when it competes. A timed suite
+/// needs all of its problems supported, a correctness suite any.
 [[nodiscard]] std::string format_obstacle(const Suite& suite, const Contestant& contestant);
 
-/// A suite that is there for correctness judges every contestant on the problems whose formats it is made for; a timed
-/// one is taken as a whole, so that all its means are over the same problems. Says which are left out, and why.
+/// Removes the problems whose formats the contestant does not support, in a correctness suite only. A timed suite stays
+/// whole, so that all its means cover the same problems. Returns which are left out, and why.
 [[nodiscard]] std::string leave_out_other_formats(Suite& suite, const Contestant& contestant);
 
-/// Passes the match through the gates, to the first that fails; the rest are skipped, and all are where the contestant
-/// does not compete on the suite. Fills everything of the entry but
-/// its ordinal.
+/// Passes the match through the gates until the first failure; the rest are skipped. All are skipped where the
+/// contestant does not compete on the suite. Fills everything of the entry but its ordinal.
 [[nodiscard]] Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, const Context& context);
 
 }  // namespace thresher::arena

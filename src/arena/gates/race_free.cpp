@@ -16,7 +16,7 @@ namespace {
 
 using reference::parallel_for;
 
-/// Seeds 0 to 3 are the corners of what a schedule can do; the others are drawn anew for each tournament.
+/// Seeds 0 to 3 are the extreme schedules; each tournament draws the others anew.
 std::vector<std::uint64_t> schedule_seeds(std::uint64_t tournament_seed) {
   constexpr std::uint64_t corners = 4;
   constexpr int drawn = 8;
@@ -31,19 +31,19 @@ std::vector<std::uint64_t> schedule_seeds(std::uint64_t tournament_seed) {
   return seeds;
 }
 
-/// The command that shows a finding again.
+/// The command that reproduces a finding.
 std::string replay(const EmulatedKernel& kernel, const Problem& problem, std::uint64_t seed) {
   return fmt::format("thresher emulate {} --schedules 1 --seed {}", kernel.arguments(problem), seed);
 }
 
-/// What the emulator said of one kernel.
+/// The emulator's findings about one kernel.
 struct Findings {
   Outcome outcome = Outcome::passed;
   std::string sentence;  ///< empty when nothing was found
   ScheduledKernel evidence;
 };
 
-/// What is reported is of the first problem, in their order, of which anything was found.
+/// Reports the first problem, in their order, with a finding.
 Findings examine_edges(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) {
   Findings findings;
   findings.evidence.kernel = kernel.title();
@@ -115,7 +115,7 @@ class RaceFreeGate final : public Gate {
     return fmt::format("{} {}", kernel.key(), fmt::join(seeds, ","));
   }
 
-  /// Those that were not examined yet, side by side.
+  /// Examines the kernels that are still missing, in parallel.
   void examine_all(const std::map<std::string, std::shared_ptr<const EmulatedKernel>>& kernels,
                    const std::vector<std::uint64_t>& seeds) const {
     std::vector<const EmulatedKernel*> unknown;

@@ -7,7 +7,7 @@
 
 namespace thresher::arena {
 
-/// What was found of a kernel is kept as long as the gate: a tournament judges each kernel once.
+/// The gate caches each kernel's result: a tournament judges each kernel once.
 [[nodiscard]] std::unique_ptr<Gate> make_race_free_gate();
 
 }  // namespace thresher::arena

@@ -15,28 +15,28 @@
 namespace thresher::arena {
 namespace {
 
-/// Below these factors nothing is proved, however quiet the run (docs/audit-and-honesty.md argues for each); above them
+/// Below these factors nothing is proved, however quiet the run (docs/audit-and-honesty.md argues for each). Above them
 /// the spread of the run's own samples decides.
 constexpr double floor_of_disturbance = 1.05;  // a machine that works more is warmer and slower
 constexpr double floor_of_other_data = 1.15;   // a card draws more power on some data than on others
 constexpr double floor_of_seen_inputs = 1.02;  // nothing differs between the two but what is remembered
-/// A baseline that takes this many times what it took in a row of its own crawls: being asked in another process takes
-/// so much longer at most, beside the microseconds that it is asked in.
+/// A baseline is too slow at this factor over its time in a run of its own. Another process costs at most this factor,
+/// plus a few microseconds per request.
 constexpr double crawling_factor = 2;
 constexpr double asking_us = 10;
-/// How often in a row, each time on samples of its own, before anybody is accused.
+/// The number of consecutive repetitions, each on samples of its own, before an accusation.
 constexpr int times_in_a_row = 3;
 constexpr int rounds_of_a_check = 10;
-constexpr int rounds_of_a_look_back = 24;  // a quarter of whose samples are on inputs that were seen
+constexpr int rounds_of_a_look_back = 24;  // a quarter of its samples use inputs that were seen
 
-/// What speaks against the times of a problem. Where that is not the contestant's doing, its problem is not judged.
+/// A reason not to trust the times of a problem. Where the contestant is not its cause, the problem is not judged.
 struct Objection {
   std::string sentence{};
   Outcome outcome = Outcome::failed;
   [[nodiscard]] explicit operator bool() const { return !sentence.empty(); }
 };
 
-/// One problem as a contestant is timed on it, with everything that its times are held against.
+/// Times one problem, and checks the times against everything that they depend on.
 class ProblemTimer {
  public:
   ProblemTimer(Match& match, const Problem& problem)
@@ -49,7 +49,7 @@ class ProblemTimer {
     verification_.secret_seed = secret_seed_;
   }
 
-  /// Fills `objection`, if there is one.
+  /// Fills `objection` where there is one.
   Times run(Objection& objection) {
     VerifiedCalls calls = make_calls(main_distribution(), contestant());
     Times times = time(calls, match_.timing);
@@ -93,7 +93,7 @@ class ProblemTimer {
     return times;
   }
 
-  /// A few rounds of the mode that decides first.
+  /// A few rounds of the first deciding mode.
   ModeTimes shortly(VerifiedCalls& calls, Objection& objection, int rounds = rounds_of_a_check) {
     TimingOptions options = match_.timing;
     options.shortly = true;
@@ -109,13 +109,13 @@ class ProblemTimer {
     return {fmt::format("{}: {}", label(problem_), sentence), Outcome::failed};
   }
 
-  /// What is wrong with outputs and buffers; a baseline that is wrong tells nothing of others.
+  /// Checks outputs and buffers. A wrong baseline proves nothing about others.
   Objection objection_to(const Times& times, VerifiedCalls& calls) {
     std::string fault = times.output_fault;
     bool is_baselines =
         contestant() != nullptr && !fault.empty() && (times.faulty != Role::contestant || calls.baseline_is_wrong());
     if (std::string spoilt = is_baselines && calls.share_a_rig() ? calls.last_look() : ""; !spoilt.empty()) {
-      is_baselines = false;  // by whoever else was there
+      is_baselines = false;  // another party wrote it
       fault = std::move(spoilt);
     }
     if (is_baselines && times.faulty != Role::contestant) {
@@ -142,11 +142,11 @@ class ProblemTimer {
     return times.busy.empty() ? Objection{} : Objection{label(problem_) + ": " + times.busy, Outcome::not_judged};
   }
 
-  /// Whether it is faster on inputs that it has seen, in the very stream that its times are taken from. What the few
-  /// samples of that stream make probable is looked into.
+  /// Whether it is faster on inputs that it has seen, in the very stream that gives its times. A suspicion from the few
+  /// samples of that stream is examined further.
   Objection memory(const Times& times, VerifiedCalls& calls) {
     constexpr double probable = 0.05;
-    std::vector<double> fresh;  // of all modes, each beside the middle of its own
+    std::vector<double> fresh;  // of all modes, each relative to the median of its own
     std::vector<double> seen;
     for (const ModeTimes& mode : times.modes) {
       const double middle_us = mode.rounds() > 0 ? median(mode.contestant_us) : 1;
@@ -174,9 +174,9 @@ class ProblemTimer {
         median(taken.contestant_us), median(taken.seen_us), times_in_a_row));
   }
 
-  /// Whether the baseline is faster without the contestant: while it was there on samples of its own, and when it has
-  /// gone. If it was once and then is not, its samples contradict each other, and nobody knows by which of them to
-  /// judge.
+  /// Whether the baseline is faster without the contestant. It compares samples of the baseline taken while the
+  /// contestant was present with samples taken after it left. If a repetition disagrees, the samples contradict each
+  /// other and cannot be judged.
   Objection disturbance(VerifiedCalls& calls, std::vector<double> beside_us) {
     for (int turn = 1;; ++turn) {
       Objection objection;
@@ -207,8 +207,7 @@ class ProblemTimer {
     }
   }
 
-  /// Whether the baseline took much longer here than in the row that it has to itself: whatever held it back, a ratio
-  /// to it says nothing.
+  /// Whether the baseline took much longer here than in its own run. A ratio to a slowed baseline says nothing.
   [[nodiscard]] Objection crawling(const Times& times) const {
     if (match_.baselines_row == nullptr) {
       return {};
@@ -235,8 +234,8 @@ class ProblemTimer {
     return {};
   }
 
-  /// On which data it may be timed beside those that it is timed on: the suite's other ones, and where it has none
-  /// those that every kernel has to take, as the gate `honest` takes them too.
+  /// The distributions to time beside the suite's own choice: its other ones, else those that every kernel must
+  /// support. The gate `honest` uses the same.
   [[nodiscard]] std::vector<Distribution> other_distributions() const {
     const auto offered = [&](const auto& distributions) {
       std::vector<Distribution> others(distributions.begin(), distributions.end());
@@ -249,7 +248,7 @@ class ProblemTimer {
     return others.empty() ? offered(ordinary_distributions) : others;
   }
 
-  /// Whether it is slower, beside its baseline, on another distribution, drawn at random.
+  /// Whether it is slower, relative to its baseline, on another distribution, drawn at random.
   Objection dependence_on_data(std::vector<double> speedups) {
     const std::vector<Distribution> others = other_distributions();
     if (others.empty()) {
@@ -291,7 +290,7 @@ class ProblemTimer {
   ProblemVerification verification_;
 };
 
-/// The least time by the machine's ceilings: of its data sheet, or of the day. Warm calls need not read memory.
+/// The least time by the machine's ceilings, from its data sheet or measured today. Warm calls need not read memory.
 double min_us(const Cost& cost, double operations_per_s, double bytes_per_s, TimingMode mode) {
   const double matrix_us = operations_per_s > 0 ? cost.operations / operations_per_s * 1e6 : 0;
   const double memory_us = bytes_per_s > 0 && is_cold(mode) ? cost.compulsory_bytes / bytes_per_s * 1e6 : 0;

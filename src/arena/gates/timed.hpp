@@ -1,5 +1,5 @@
 #pragma once
-/// The gate `timed`, and what its times say over a whole suite.
+/// The gate `timed`, and its summary over a whole suite.
 #include <memory>
 #include <vector>
 

@@ -58,7 +58,7 @@ std::vector<std::string> unjudged_terms(const std::vector<GateResult>& gates, co
   return terms;
 }
 
-/// Honest, but less than a kernel that takes any shape.
+/// Honest, but supports fewer shapes than a kernel for any shape.
 std::string refused_shapes(const std::vector<GateResult>& gates) {
   const GateResult* const honest = find_gate(gates, GateKind::honest);
   const auto* const evidence = honest == nullptr ? nullptr : std::get_if<HonestEvidence>(&honest->evidence);

@@ -29,11 +29,11 @@ std::vector<Rig*> rigs_of(const Contestant* contestant, const Contestant& baseli
 
 bool is_on_gpu(const Rig& rig) { return rig.device().kind() == DeviceKind::cuda; }
 
-/// Threads are worth starting for more than this.
+/// More threads pay off only above this size.
 constexpr std::size_t bytes_of_one_thread = std::size_t{1} << 20;
 int threads_for(std::size_t bytes) { return bytes > bytes_of_one_thread ? 0 : 1; }
 
-/// Of one sample, for holding calls against the definition.
+/// The budget of one sample for checks against the definition.
 constexpr double products_of_a_sample = 4e8;
 
 bool is_unwritten(const Look& look, std::uint8_t poison) {
@@ -79,7 +79,7 @@ VerifiedCalls::~VerifiedCalls() {
     try {
       lane(role).rig->wait();
     } catch (const std::exception&) {
-      continue;  // who runs it is told where its calls are waited for
+      continue;  // its caller learns of the error when it waits for its calls
     }
   }
 }
@@ -99,13 +99,13 @@ void VerifiedCalls::call_contestant_back(const Contestant& contestant, Rig& own)
   there.rig = &contestant.rig(own);
   there.sets =
       there.rig == baseline_.rig ? baseline_.sets : make_call_sets(there.rig->memory(), problem_, plan_, groups_);
-  // The sets of a trusted computation are none of the contestant's.
+  // A trusted computation must not use the contestant's sets.
   there.sets.erase(there.sets.begin() + static_cast<std::ptrdiff_t>(plan_.called()), there.sets.end());
   there.inspector = inspector_of(contestant, own);
   there.runner = contestant.prepare(problem_, there.rig->memory(), there.sets);
 }
 
-/// Nobody who knows some of the data can tell what comes.
+/// Knowledge of some of the data must not predict the next.
 std::uint64_t VerifiedCalls::next_seed() {
   return std::stoull(sha256(fmt::format("{} {}", secret_seed_, draws_++)).substr(0, 16), nullptr, 16);
 }
@@ -137,13 +137,13 @@ SampleKind VerifiedCalls::draw_kind(Role role, const Batch& batch) {
       draw % samples_of_a_look_back_ != 0) {
     return SampleKind::counted;
   }
-  // Integers are made so that sums are exact, which another sign would spoil.
+  // Integers are chosen so that sums are exact; another sign would break that.
   return (draw / samples_of_a_look_back_) % 2 == 0 || distribution_ == Distribution::integers ? SampleKind::seen
                                                                                               : SampleKind::changed;
 }
 
-/// What is not fresh lies on the sets that it lay on before, so that neither address nor data tell a call from the one
-/// before.
+/// Repeated inputs stay on the sets where they were, so that neither address nor data distinguish a call from the
+/// previous one.
 std::vector<VerifiedCalls::Order> VerifiedCalls::orders_of(Lane& there, const Batch& batch) {
   std::vector<Order> orders(batch.calls);
   for (std::size_t call = 0; call < batch.calls; ++call) {
@@ -227,8 +227,8 @@ void VerifiedCalls::read(const DeviceSet& set, Look& look) const {
   }
 }
 
-/// Some elements of every call are read. They are held against the definition, of as many calls as can be afforded,
-/// those first that were not written.
+/// Reads some elements of every call. The budget limits how many calls are checked against the definition; unwritten
+/// ones come first.
 std::string VerifiedCalls::look_at_each(Lane& there, const Batch& batch) {
   std::vector<Look> looks;
   std::vector<bool> unwritten;
@@ -256,7 +256,7 @@ std::string VerifiedCalls::look_at_each(Lane& there, const Batch& batch) {
   return {};
 }
 
-/// Every element of one call, against what the baseline makes of a copy of its inputs.
+/// Compares every element of one call with the baseline's outputs on a copy of its inputs.
 std::string VerifiedCalls::look_at_whole(Lane& there, std::size_t set) {
   const std::size_t group = plan_.group_of(set);
   const std::size_t trusted = plan_.called() + group;
@@ -336,7 +336,7 @@ std::string VerifiedCalls::inspect(Role role, const Batch& batch, bool closely) 
   if (fault.empty()) {
     fault = in_words(changed_input(there, set, random.below(32) == 0));
   }
-  // The baseline is compared with nothing but the definition: it would be compared with itself.
+  // The baseline is compared only with the definition, never with itself.
   if (fault.empty() && (closely || kind_ != SampleKind::counted) && role == Role::contestant && has_outputs_) {
     fault = in_words(look_at_whole(there, set));
   }
@@ -416,7 +416,7 @@ std::size_t estimated_calls(const Problem& problem, Distribution distribution, c
       const double call_us = clocked.clock.measure(clocked.runner, batch).us_per_call;
       us = call < 2 ? call_us : std::min(us, call_us);  // the first may compile, or fault pages in
       few.wait(role);
-      (void)environment.restore();  // whoever changes it does so again where it is looked for
+      (void)environment.restore();  // the next check restores it again
     }
     fastest_us = fastest_us == 0 ? us : std::min(fastest_us, us);
     shortest_us = std::max(shortest_us, clocked.clock.shortest_batch_us());

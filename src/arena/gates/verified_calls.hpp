@@ -1,5 +1,5 @@
 #pragma once
-/// Timed calls are verified calls: fresh inputs before every sample, a look at its outputs after it.
+/// Timed calls are verified calls: they get fresh inputs before every sample, and their outputs are checked after it.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,19 +21,19 @@ namespace thresher::arena {
 struct VerifiedCounts {
   std::size_t samples = 0;
   std::size_t calls = 0;      ///< in them
-  std::size_t looked = 0;     ///< of these, calls of which some elements were held against the definition
+  std::size_t looked = 0;     ///< of these, calls with elements that were checked against the definition
   std::size_t whole = 0;      ///< calls whose whole outputs were compared with a trusted computation's
-  std::size_t compared = 0;   ///< input tensors that were compared with what had been uploaded
-  std::size_t uncounted = 0;  ///< samples on data that the contestant had seen, or all but seen
+  std::size_t compared = 0;   ///< input tensors that were compared with their upload
+  std::size_t uncounted = 0;  ///< samples on data that the contestant had seen, or almost
 };
 
-/// What the activations of a call are made from.
+/// The source of a call's activations.
 struct Recipe {
   std::uint64_t seed = 0;
-  std::uint64_t change = 0;  ///< chooses an element, which is negated; 0: none is
+  std::uint64_t change = 0;  ///< chooses an element to negate; 0: none
 };
 
-/// A call as it was made, and what it wrote.
+/// A call and its outputs.
 struct MadeCall {
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> outputs;
@@ -41,48 +41,48 @@ struct MadeCall {
   std::uint8_t poison = 0;
 };
 
-/// A contestant and its baseline, prepared over sets of their own rigs, whose samples count only if their outputs hold.
-/// Which of them are looked at, and where, is drawn after they were made.
+/// A contestant and its baseline, prepared over sets of their own rigs. Their samples count only if their outputs hold.
+/// The choice of calls and elements to check is drawn after the sample.
 class VerifiedCalls final : public Attendant {
  public:
-  /// Prepares both; `contestant` is null where the baseline is timed alone. `calls` is how many a sample takes. Nobody
-  /// may know `secret_seed`.
+  /// Prepares both; `contestant` is null where the baseline is timed alone. A sample has `calls` calls. `secret_seed`
+  /// must stay secret.
   VerifiedCalls(const Problem& problem, Distribution distribution, const Contestant* contestant,
                 const Contestant& baseline, Rig& own, const Environment& environment, std::size_t calls, bool warm,
                 std::uint64_t secret_seed);
-  /// Nothing is at work on its sets any more.
+  /// Waits until nothing uses its sets any more.
   ~VerifiedCalls() override;
 
   void prepare(Role role, const Batch& batch, bool cold) override;
-  /// On the CPU all is handed over at once: caches stay as a call left them, and a process is not given inputs before
+  /// On the CPU all calls are issued at once: caches stay as a call left them, and a process gets inputs only with
   /// their call.
   void make(Role role, const Batch& batch) override;
   void reallocation(Role role, const Batch& batch) override;
   [[nodiscard]] std::string inspect(Role role, const Batch& batch, bool closely) override;
-  /// One in eight of the contestant's samples is for something else than its time, unless told otherwise.
+  /// One in eight of the contestant's samples serves another purpose than its time, unless set otherwise.
   [[nodiscard]] SampleKind kind() const override { return kind_; }
   void wait(Role role) { lane(role).rig->wait(); }
-  /// What is looked at when all samples are taken: all guard zones and all weights.
+  /// The final check, after all samples: all guard zones and all weights.
   [[nodiscard]] std::string last_look();
-  /// Whether what one of the two writes may be the other's.
+  /// Whether a write of one of the two may damage the other's buffers.
   [[nodiscard]] bool share_a_rig() const { return contestant_ && contestant_->rig == baseline_.rig; }
-  /// From now on the baseline is alone.
+  /// Leaves the baseline alone from now on.
   void let_contestant_go();
-  /// Whether what was found last is the baseline's, with which outputs are compared.
+  /// Whether the last fault is the baseline's, whose outputs are the comparison.
   [[nodiscard]] bool baseline_is_wrong() const { return baseline_is_wrong_; }
-  /// One of so many is from now on; 0: none.
+  /// Sets the interval of samples that repeat seen inputs; 0: none.
   void look_back_in_one_of(std::uint64_t samples) { samples_of_a_look_back_ = samples; }
-  /// The next sample makes the call of `set` on the activations of `before`, its outputs poisoned differently.
+  /// The next sample calls `set` on the activations of `before`, with differently poisoned outputs.
   void repeat_next(std::size_t set, const MadeCall& before) { repeated_ = Repeated{set, before.recipe, before.poison}; }
-  /// The call that `role` made last on the set; its sample was the last that was prepared.
+  /// The last call of `role` on the set; its sample was the last that was prepared.
   [[nodiscard]] MadeCall made(Role role, std::size_t set) const;
-  /// "writes past the end of c: …" of a buffer of the set or of the workspace; empty when nothing does.
+  /// "writes past the end of c: …" for a buffer of the set or of the workspace; empty when all guard zones hold.
   [[nodiscard]] std::string damage_of(Role role, std::size_t set) const;
-  /// The same of all buffers of both roles, or of those of `most` sets of each, drawn.
+  /// The same for all buffers of both roles, or for those of `most` random sets of each.
   [[nodiscard]] std::string damage(std::size_t most = max_sets * 4);
-  /// "its input b1 was written to"; empty when none was.
+  /// "its input b1 was written to"; empty when no input was.
   [[nodiscard]] std::string change_of(Role role, std::size_t set);
-  /// The contestant is prepared anew, after let_contestant_go.
+  /// Prepares the contestant anew, after let_contestant_go.
   void call_contestant_back(const Contestant& contestant, Rig& own);
 
   [[nodiscard]] const CallPlan& plan() const noexcept { return plan_; }
@@ -94,7 +94,7 @@ class VerifiedCalls final : public Attendant {
   }
 
  private:
-  /// One of the two, where it lives. `sets` are those of the other too where both live on one rig.
+  /// One of the two, on its rig. Both use the same `sets` where they share a rig.
   struct Lane {
     Rig* rig = nullptr;
     std::vector<DeviceSet> sets;
@@ -107,14 +107,14 @@ class VerifiedCalls final : public Attendant {
     Recipe recipe;
     std::uint8_t poison_before = 0;
   };
-  /// What the host knows of one set since it was last prepared.
+  /// The host's knowledge of one set since it was last prepared.
   struct Call {
     Recipe recipe;
     std::vector<HostTensor> activations;
     std::uint8_t poison = 0;
   };
 
-  /// Else the contestant's are the baseline's, and whoever looks at these has looked at all.
+  /// Otherwise both share sets, and a check of the baseline's covers the contestant's.
   [[nodiscard]] bool has_sets_of_its_own() const { return contestant_ && contestant_->rig != baseline_.rig; }
   Lane& lane(Role role) { return role == Role::contestant && contestant_ ? *contestant_ : baseline_; }
   [[nodiscard]] const Lane& lane(Role role) const {
@@ -125,7 +125,7 @@ class VerifiedCalls final : public Attendant {
   SampleKind draw_kind(Role role, const Batch& batch);
   void make_all_calls(Role role, const Batch& batch);
   void put_in_place(Lane& lane, const Batch& batch);
-  /// With which poison, and on what.
+  /// The poison and the data of a call.
   struct Order {
     Recipe recipe;
     std::uint8_t poison = 0;
@@ -159,17 +159,17 @@ class VerifiedCalls final : public Attendant {
   Rig& own_;
 };
 
-/// Which of a sample's calls are held against the definition, ascending: all where that is cheap, else as many as their
-/// products allow, but one at the least, drawn by `random` behind those that were not written.
+/// The calls of a sample to check against the definition, ascending. It returns all where the budget allows, else as
+/// many as it allows and at least one. Unwritten calls come first; `random` draws the others.
 [[nodiscard]] std::vector<std::size_t> calls_to_look_at(double products_of_a_look, const std::vector<bool>& unwritten,
                                                         Random& random);
 
-/// How many calls a sample takes, from a few calls over sets of their own.
+/// Estimates the number of calls in a sample, from a few calls over sets of their own.
 [[nodiscard]] std::size_t estimated_calls(const Problem& problem, Distribution distribution,
                                           const Contestant* contestant, const Contestant& baseline, Rig& own,
                                           const Environment& environment, std::uint64_t secret_seed);
 
-/// From the system: nothing that a contestant is handed tells it.
+/// Comes from the system: nothing that a contestant receives reveals it.
 [[nodiscard]] std::uint64_t secret_seed();
 
 }  // namespace thresher::arena

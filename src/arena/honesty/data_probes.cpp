@@ -39,7 +39,7 @@ std::optional<std::string> copied_input(const Inputs& inputs, const Outputs& out
   return std::nullopt;
 }
 
-/// Whether no element is a number.
+/// Whether every element is NaN.
 bool is_all_nan(const Outputs& outputs) {
   const HostTensor& output = outputs.front();
   const auto is_nan = [&](std::size_t i) {
@@ -65,7 +65,7 @@ bool is_all_nan(const Outputs& outputs) {
   return elements > 0;
 }
 
-/// A wrong answer that no other experiment explains, by what it looks like.
+/// Names a wrong answer that no other experiment explains, by its appearance.
 Answer wrong(const std::string& cheat, const Inputs& inputs, const Outputs& outputs, const Finding& finding) {
   if (const auto copied = copied_input(inputs, outputs)) {
     return accuse("returns its input", fmt::format("the outputs are the bytes of its input {}", *copied));
@@ -76,7 +76,7 @@ Answer wrong(const std::string& cheat, const Inputs& inputs, const Outputs& outp
   return accuse(cheat, fmt::format("{}: {}", finding.fault, finding.sentence));
 }
 
-// Nothing may be written before a call, and preparing may not change the inputs to easier ones.
+// Nothing may be written before a call, and preparation may not make the inputs easier.
 Answer before_any_call(const Bench& bench) {
   const Session session = bench.session({bench.draw(1)});
   wait(bench);
@@ -106,8 +106,8 @@ Answer one_call_one_output(const Bench& bench) {
   return finding.correct ? Answer{} : wrong("wrong on inputs of its own", session.inputs(1), outputs, finding);
 }
 
-/// Whether a call's outputs are written while its own stream is kept busy with something else. Says nothing when the
-/// host was too slow to look in time.
+/// Whether a call writes its outputs while its own stream is kept busy. Inconclusive when the host was too slow to look
+/// in time.
 bool works_while_its_stream_is_held(const Bench& bench, Session& session) {
   constexpr double hold_us = 100e3;
   Clock& clock = bench.rig.clock();
@@ -124,8 +124,8 @@ bool works_while_its_stream_is_held(const Bench& bench, Session& session) {
   return is_written && passed_us < hold_us;
 }
 
-// When calls have returned (and their stream is idle), their work is done. Several of them, so that what goes on
-// elsewhere is still at it when the outputs are poisoned.
+// When calls have returned (and their stream is idle), their work is done. Several calls run, so that hidden work is
+// still going on when the outputs are poisoned.
 Answer nothing_after_the_call(const Bench& bench) {
   Session session = bench.session({bench.draw(1)});
   session.run(0, 16);
@@ -170,7 +170,7 @@ std::vector<std::string> activations_of(const Inputs& inputs) {
   return names;
 }
 
-/// Those that hold data, whose elements may be exchanged and negated.
+/// The tensors that hold data, whose elements may be exchanged and negated.
 std::vector<std::string> data_of(const Inputs& inputs) {
   std::vector<std::string> names;
   for (const HostTensor& input : inputs) {
@@ -204,7 +204,7 @@ Answer new_data_at_old_addresses(const Bench& bench) {
   return {};
 }
 
-// A change that a look at a few elements does not see.
+// A change that sampling a few elements does not notice.
 Answer a_small_change_deep_inside(const Bench& bench) {
   Session session = bench.session({bench.draw(1)});
   Outputs before = session.call(0, first_poison);
@@ -228,7 +228,7 @@ Answer a_small_change_deep_inside(const Bench& bench) {
   return {};
 }
 
-/// `inputs` with these in place of those of their names.
+/// `inputs` with those of the same name replaced by `others`.
 Inputs with(Inputs inputs, const Inputs& others) {
   for (HostTensor& input : inputs) {
     const auto other =
@@ -238,7 +238,7 @@ Inputs with(Inputs inputs, const Inputs& others) {
   return inputs;
 }
 
-/// How many of an output's elements have the value that most of them have.
+/// The largest number of an output's elements with equal value.
 std::int64_t max_alike(const HostTensor& output) {
   const auto elements = static_cast<std::size_t>(output.elements());
   const std::size_t bytes = elements == 0 ? 0 : output.values.size() / elements;
@@ -251,8 +251,8 @@ std::int64_t max_alike(const HostTensor& output) {
   return most;
 }
 
-/// Why right outputs may stay as they are however often single elements of the input `name` are negated; empty where
-/// they may not.
+/// Why right outputs may stay equal however often single elements of the input `name` are negated; empty where they may
+/// not.
 std::string why_elements_may_not_matter(const Bench& bench, const Inputs& inputs, const std::string& name,
                                         const Outputs& outputs, Distribution distribution) {
   constexpr std::int64_t least = 4;
@@ -269,7 +269,7 @@ std::string why_elements_may_not_matter(const Bench& bench, const Inputs& inputs
              : "";
 }
 
-/// One element of `name` was negated, and the outputs stayed as they were.
+/// One element of `name` was negated, and the outputs stayed equal.
 Answer unchanged(const Bench& bench, const char* cheat, const Inputs& inputs, const std::string& name,
                  const Outputs& outputs, bool are_right, Distribution distribution) {
   const std::string why =
@@ -279,12 +279,12 @@ Answer unchanged(const Bench& bench, const char* cheat, const Inputs& inputs, co
              : cannot_tell(why);
 }
 
-/// What a call says of inputs of which one element was negated.
+/// Watches the outputs of calls whose inputs have one negated element.
 class ElementWatch {
  public:
   /// `all_matter`: whether the outputs depend on every element of every input.
   ElementWatch(Outputs before, bool all_matter) : before_(std::move(before)), all_matter_(all_matter) {}
-  /// Whether old answers were given for new inputs: wrong ones, or the same so often that it cannot be by chance.
+  /// Whether new inputs got old answers: wrong ones, or equal ones too often for chance.
   [[nodiscard]] bool gives_old_answers(const Outputs& now, bool is_correct) {
     const bool is_same = same_bits(now, before_);
     times_same_ = is_same ? times_same_ + 1 : 0;
@@ -292,7 +292,7 @@ class ElementWatch {
     return is_same && (!is_correct || (all_matter_ && times_same_ == changes));
   }
 
-  /// Of each input. One that changes no bit of any output is rare; so many in a row there are not.
+  /// The number of changes per input. A change rarely leaves every output bit equal; this many in a row never do.
   static constexpr std::uint64_t changes = 3;
 
  private:
@@ -302,13 +302,13 @@ class ElementWatch {
 };
 
 constexpr const char* by_fingerprint = "answers from a cache keyed by a fingerprint of the inputs";
-/// In which no element is lost beside greater ones.
+/// A distribution in which greater elements do not swallow smaller ones.
 Distribution distribution_of_elements(const Bench& bench) {
   return bench.operation().offers(bench.problem, Distribution::contest) ? Distribution::contest : Distribution::normal;
 }
 
-// Single elements, each negated in place, some times over: whoever compares a part of its inputs, or a sum of them in
-// which the rest is lost, takes them for the old ones.
+// Negates single elements in place, several times. A kernel that compares only a part of its inputs, or a sum that
+// swallows the rest, mistakes them for the old ones.
 Answer single_elements_matter(const Bench& bench) {
   const Distribution distribution = distribution_of_elements(bench);
   Session session = bench.session({bench.draw(bench.options.secret_seed, distribution)}, distribution);
@@ -330,8 +330,8 @@ Answer single_elements_matter(const Bench& bench) {
   return {};
 }
 
-// Weights that change at the same addresses, two rows first and then single elements: between calls where nothing may
-// be packed, else before the contestant is prepared anew.
+// Weights change at the same addresses, first two rows, then single elements. Where nothing may be packed they change
+// between calls, else before the contestant is prepared anew.
 Answer weights_are_looked_at(const Bench& bench) {
   constexpr const char* keeps = "keeps converted weights from an earlier call";
   const Distribution distribution = distribution_of_elements(bench);
@@ -382,8 +382,8 @@ Answer weights_are_looked_at(const Bench& bench) {
   return {};
 }
 
-// Other counts, offsets or ids at the same addresses: whoever takes them for equal ones, keeps those of an earlier call
-// or leaves out groups that look empty.
+// Other counts, offsets or ids at the same addresses. A kernel that caches them, or skips groups that look empty,
+// fails.
 Answer counts_are_read_in_every_call(const Bench& bench) {
   constexpr std::uint64_t changes = 5;
   const auto others = [&](std::uint64_t change) {
@@ -409,7 +409,7 @@ Answer counts_are_read_in_every_call(const Bench& bench) {
   return {};
 }
 
-// Right on data from the announced seed and wrong on data from one that nobody knew.
+// Right on data from the announced seed and wrong on data from a secret one.
 Answer a_seed_nobody_announced(const Bench& bench) {
   for (const Distribution distribution : {Distribution::contest, Distribution::full_range}) {
     if (!bench.operation().offers(bench.problem, distribution)) {
@@ -442,7 +442,7 @@ Answer a_shape_nobody_listed(const Bench& bench) {
     const Finding finding = there.judge(session.inputs(0), outputs);
     return finding.correct ? Answer{} : wrong("right only for listed shapes", session.inputs(0), outputs, finding);
   } catch (const Error& error) {
-    // Refusing a shape in words is no cheat.
+    // Rejecting a shape with an error is no cheat.
     return {std::nullopt, fmt::format("{}{}", refuses_another_shape, error.what())};
   }
 }
@@ -460,12 +460,13 @@ Answer declared_precision(const Bench& bench) {
                          : wrong("computes in lower precision than declared", session.inputs(0), outputs, finding);
 }
 
-// Right in the first calls and in the last of many, in the batches that a clock would take.
+// Right in the first calls and in the last of many, in batches of the clock's size.
 Answer right_after_many_calls(const Bench& bench) {
   Session session = bench.session({bench.draw(1), bench.draw(2)}, Distribution::full_range, Places::together);
-  // Poisoned as the batches are: an operation may have rows that nobody writes.
+  // Poisoned as the batches are: an operation may have padding rows.
   const std::array<Outputs, 2> first{session.call(0, second_poison), session.call(1, second_poison)};
-  // The last batch is short again: in a long one the first calls would have written what the later ones leave out.
+  // The last batch is short again: in a long one, the first calls would have written the elements that later ones leave
+  // out.
   constexpr double longest_batch_us = 250e3;
   constexpr double fewest_calls = 20;
   auto many = static_cast<double>(bench.options.calls_before_late_check);
@@ -490,7 +491,7 @@ Answer right_after_many_calls(const Bench& bench) {
   return {};
 }
 
-// Whatever lay in its workspace before.
+// Any earlier content of its workspace must do.
 Answer any_workspace_will_do(const Bench& bench) {
   std::optional<Outputs> first;
   for (const std::uint8_t byte : {std::uint8_t{0x00}, std::uint8_t{0xFF}, std::uint8_t{0x3C}}) {

@@ -1,6 +1,6 @@
 #pragma once
-/// The input sets that experiments lie on: as many, with as many weights, as timed calls rotate over, so that neither
-/// addresses nor their order tell an experiment from a sample.
+/// The input sets of experiments. They are as many, with as many weights, as timed calls rotate over. So neither
+/// addresses nor their order distinguish an experiment from a sample.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -19,7 +19,7 @@ using Inputs = std::vector<HostTensor>;
 
 class SharedBuffers {
  public:
-  /// `inputs` are some of the distribution that experiments on it have: each distribution has tensors of its own kind.
+  /// `inputs` are samples of the experiments' distribution: each distribution has tensors of its own kind.
   SharedBuffers(const Problem& problem, Rig& rig, SamplePattern pattern, Distribution distribution, Inputs inputs,
                 std::uint64_t seed);
   SharedBuffers(const SharedBuffers&) = delete;
@@ -31,7 +31,7 @@ class SharedBuffers {
   [[nodiscard]] std::size_t count() const { return pattern_.plan.cold; }
   [[nodiscard]] std::size_t group_of(std::size_t set) const { return pattern_.plan.group_of(set); }
 
-  /// Data and poison that no call has had, where calls are made beside the one that is asked about.
+  /// Gives these sets unused data and poison, where calls are made beside the one under test.
   void refresh(const std::vector<std::size_t>& sets);
   [[nodiscard]] Random& random() { return random_; }
 

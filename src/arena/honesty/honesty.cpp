@@ -12,12 +12,12 @@
 namespace thresher::arena {
 namespace {
 
-/// What the experiments on one problem found.
+/// The findings of the experiments on one problem.
 struct Probed {
   std::vector<ProbeResult> results;
-  std::optional<std::size_t> cannot_tell{};  ///< which of them showed first that the problem tells nothing
+  std::optional<std::size_t> cannot_tell{};  ///< the first that showed that the problem is inconclusive
 
-  /// Whether it was no accusation.
+  /// Returns whether it was no accusation.
   bool add(const honesty::NamedProbe& probe, const honesty::Bench& bench) {
     ProbeResult result{probe.name, std::nullopt, {}};
     try {
@@ -37,8 +37,8 @@ struct Probed {
 
 double operations_of(const Problem& problem) { return problem.operation().cost(problem).operations; }
 
-/// Whether a problem suits the experiments better than another: the most work within the limit, since times of next to
-/// no work say nothing; else the least.
+/// Whether a problem suits the experiments better than another. The most work within the limit wins, since times of
+/// tiny work say nothing; above the limit the least work wins.
 bool is_better(double operations, double than, double max_operations) {
   const bool fits = operations <= max_operations;
   const bool other_fits = than <= max_operations;
@@ -64,7 +64,7 @@ Probed probe(const Problem& problem, const Contestant& contestant, Rig& rig, con
   ProbeResult batches{"batches of calls", std::nullopt, {}};
   try {
     grounds.pattern = has_grounds ? options.pattern_of(problem, own) : SamplePattern{};
-  } catch (const Error& error) {  // calls one at a time tell best why
+  } catch (const Error& error) {  // calls one at a time give the best reason
     batches.accusation = Accusation{"fails where it worked before", error.what()};
     has_grounds = false;
   }
@@ -87,7 +87,7 @@ Probed probe(const Problem& problem, const Contestant& contestant, Rig& rig, con
   return probed;
 }
 
-/// Those that may be asked about, the best first where they are not drawn.
+/// The candidate problems, the best first where they are not drawn.
 struct Candidates {
   std::vector<const Problem*> problems{};
   bool are_drawn = false;
@@ -106,7 +106,7 @@ Candidates candidates_of(const Suite& suite, const Contestant& contestant, Rig& 
   Candidates own;
   own.are_drawn = true;
   for (const Problem& problem : suite.problems) {
-    // A problem without work tells nothing.
+    // A problem without work is inconclusive.
     if (operations_of(problem) <= 0 || !contestant.feasible(problem, rig.memory()).yes) {
       continue;
     }

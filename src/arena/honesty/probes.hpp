@@ -7,7 +7,7 @@
 
 namespace thresher::arena::honesty {
 
-/// One ground at a time, of the distribution that was asked for last.
+/// Keeps one SharedBuffers at a time, for the distribution that was last used.
 struct Grounds {
   SamplePattern pattern;
   Distribution distribution = Distribution::full_range;
@@ -20,23 +20,23 @@ struct Bench {
   Rig& rig;
   const HonestyOptions& options;
   Grounds* grounds = nullptr;                       ///< null: experiments have sets of their own
-  std::map<Distribution, Inputs>* drawn = nullptr;  ///< from which `draw` takes weights; null: from nowhere
+  std::map<Distribution, Inputs>* drawn = nullptr;  ///< the weights that `draw` reuses; null: none
 
-  /// Null: there is none.
+  /// Null when there is none.
   [[nodiscard]] SharedBuffers* ground(Distribution distribution = Distribution::full_range) const;
-  /// Over inputs of the distribution.
+  /// A session over inputs of the distribution.
   [[nodiscard]] Session session(std::vector<Inputs> inputs, Distribution distribution = Distribution::full_range,
                                 Places places = Places::apart, Memory* memory = nullptr) const {
     return Session(problem, contestant, rig, std::move(inputs), ground(distribution), places, memory);
   }
 
   [[nodiscard]] const Operation& operation() const { return problem.operation(); }
-  /// Activations of that seed. Weights of one distribution are drawn once and turned for each seed: making them takes
-  /// the most time.
+  /// Activations of that seed. Weights of each distribution are drawn once and rotated for each seed, since drawing
+  /// them takes most of the time.
   [[nodiscard]] Inputs draw(std::uint64_t seed, Distribution distribution = Distribution::full_range) const;
-  /// What `draw` gives but for the weights.
+  /// The tensors of `draw` except the weights.
   [[nodiscard]] Inputs draw_activations(std::uint64_t seed) const;
-  /// What the definition says about `outputs` on `inputs`.
+  /// Judges `outputs` on `inputs` by the definition.
   [[nodiscard]] Finding judge(const Inputs& inputs, const Outputs& outputs,
                               Distribution distribution = Distribution::full_range) const;
 };
@@ -44,8 +44,8 @@ struct Bench {
 struct Answer {
   std::optional<Accusation> accusation;
   std::string not_judged;
-  /// The right outputs depend on the inputs so little that whoever does not look at these may be right: nothing that is
-  /// found on the problem clears anybody.
+  /// The right outputs depend so little on the inputs that a kernel which ignores them may be right. A pass on this
+  /// problem then clears no contestant.
   bool problem_cannot_tell = false;
 };
 
@@ -56,9 +56,9 @@ struct NamedProbe {
   Probe probe;
 };
 
-/// With data: who writes what, when, and from which inputs.
+/// Experiments with data: which call writes which outputs, when, and from which inputs.
 [[nodiscard]] const std::vector<NamedProbe>& data_probes();
-/// With the clock: what takes less time than it may.
+/// Experiments with the clock: whether a call takes less time than is possible.
 [[nodiscard]] const std::vector<NamedProbe>& time_probes();
 
 }  // namespace thresher::arena::honesty

@@ -1,5 +1,5 @@
 #pragma once
-/// Memory whose new blocks hold a chosen byte, as leftovers of somebody else would.
+/// Memory whose new blocks hold a chosen byte, as leftovers of another process would.
 #include "arena/rig/memory.hpp"
 
 namespace thresher::arena::honesty {

@@ -69,7 +69,7 @@ void Session::run(std::size_t set, int calls) {
   rig_.wait_for_stream();
 }
 
-/// A sample's calls with the one on `place` among them, and none on another of this session's.
+/// A sample's calls including the one on `place`, and no other place of this session.
 Batch Session::batch_around(std::size_t place) {
   const std::size_t count = ground_->count();
   const std::size_t calls = std::min(ground_->pattern().calls, count);
@@ -195,7 +195,7 @@ Inputs swap_inner_rows(const Inputs& inputs, const std::string& name, std::uint6
       second = inner();
     }
     second = second == first ? (first == 0 ? 1 : 0) : second;
-    // Values alone: the rows' scales stay, so that the result differs from a mere exchange of rows too.
+    // Exchanges values alone: the rows' scales stay, so that the result differs from a mere exchange of rows too.
     std::swap_ranges(tensor.values.begin() + static_cast<std::ptrdiff_t>(first * row_bytes),
                      tensor.values.begin() + static_cast<std::ptrdiff_t>((first + 1) * row_bytes),
                      tensor.values.begin() + static_cast<std::ptrdiff_t>(second * row_bytes));

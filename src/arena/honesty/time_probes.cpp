@@ -13,51 +13,52 @@
 namespace thresher::arena::honesty {
 namespace {
 
-/// Turns of a series: in each, two samples that must take the same time tell the noise, and a third is suspicious.
+/// Turns of a series. In each, two samples that must take the same time give the noise, and a third is the suspicious
+/// one.
 constexpr int turns = 8;
-/// A series that shows nothing after so many turns is given up: nobody can be accused then.
+/// A series without an effect after so many turns is given up: it cannot accuse.
 constexpr std::size_t first_turns = 3;
-/// Series that must show the same, one after the other: a machine that changes its speed now and then cannot do that.
+/// Series that must agree in sequence: a machine that changes its speed now and then cannot cause that.
 constexpr int series = 2;
-/// Floors of what is an effect at all (docs/audit-and-honesty.md); the spread of the samples decides above them. New
-/// inputs were written a moment ago and seen ones were not, which caches tell.
+/// The least effects that count (docs/audit-and-honesty.md); above them the spread of the samples decides. New inputs
+/// were written a moment ago and seen ones were not, which caches notice.
 constexpr double floor_of_seen_inputs = 1.1;
-/// Honest kernels may depend on their data a little: attention that follows a row's maximum only when it rises has less
-/// to do on zeros, and a card draws less power. Nothing that is timed is easy, so who skips less than half gains
-/// nothing.
+/// Honest kernels may depend a little on their data. Attention that updates its running maximum only when it rises has
+/// less to do on zeros, and a card draws less power. Timed data are never easy, so a kernel that saves less than half
+/// gains nothing.
 constexpr double floor_of_easy_data = 2;
 constexpr std::size_t max_sets = 16;
 constexpr std::size_t max_host_bytes = std::size_t{1} << 30;
-/// A ratio needs no batch as long as a time does: a batch of a twentieth of the shortest that the clock trusts.
+/// A ratio needs smaller batches than a time: a twentieth of the shortest that the clock trusts.
 constexpr double share_per_batch = 0.05;
-/// The clock may be off from the host's own watch by launch and waiting, not by half.
+/// The clock may differ from the host's watch by launch and waiting, but not by half.
 constexpr double clock_limit = 0.5;
 
-/// Turns that are taken again at most, because a sample waited for processors that others used.
+/// The limit of turns that are repeated because a sample waited for busy processors.
 constexpr int max_repeated_turns = 2 * turns;
 constexpr const char* busy = "this machine is busy: too many samples waited for processors that others used";
 
-/// One turn: what the suspicious sample saves, and what one of two equal samples seems to save.
+/// One turn: the saving of the suspicious sample, and the apparent saving between two equal samples.
 struct Turn {
   double suspicious = 1;
   double equal = 1;
-  bool waited = false;  ///< one of its samples: nobody is accused by it
+  bool waited = false;  ///< one of its samples waited: it cannot accuse
 };
 
-/// Microseconds, and whether threads waited for too much of them for processors that others used.
+/// Microseconds, and whether threads waited too much of them for busy processors.
 struct Sample {
   double us = 0;
   bool waited = false;
 };
 
-/// What a series of turns showed.
+/// The result of a series of turns.
 struct Suspicion {
   std::optional<double> ratio{};  ///< empty: nothing
-  bool is_busy = false;           ///< the machine is, so that nothing was shown
+  bool is_busy = false;           ///< the machine is busy, so that nothing was shown
 };
 
-/// The middle saving of a series when it lies beyond doubt, by `floor`, above what equals seem to save. A turn of which
-/// a sample waited is taken again where the others look suspicious.
+/// The median saving of a series when it exceeds, by `floor` and beyond doubt, the apparent saving of equal samples. A
+/// turn with a waiting sample is repeated where the others look suspicious.
 template <class TakeTurn>
 Suspicion suspicious_ratio(double floor, TakeTurn take_turn) {
   double found = 1;
@@ -89,7 +90,7 @@ Suspicion suspicious_ratio(double floor, TakeTurn take_turn) {
   return {found};
 }
 
-/// Those that are no weights, which may have been packed.
+/// The inputs that are no weights, which may have been packed.
 Inputs activations_in(const Inputs& inputs) {
   Inputs activations;
   std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(activations),
@@ -102,7 +103,7 @@ std::size_t bytes_of(const Inputs& inputs) {
                          [](std::size_t bytes, const HostTensor& input) { return bytes + input.bytes(); });
 }
 
-/// One for each index, on all processors: inputs may be large.
+/// Makes one element per index, on all processors: inputs may be large.
 template <class Make>
 std::vector<Inputs> each_of(std::size_t count, const Make& make) {
   std::vector<Inputs> all(count);
@@ -113,7 +114,7 @@ std::vector<Inputs> each_of(std::size_t count, const Make& make) {
 }
 
 std::vector<Inputs> draws(const Bench& bench, std::size_t count) {
-  (void)bench.draw(0);  // from which the others take their weights
+  (void)bench.draw(0);  // the others reuse its weights
   return each_of(count, [&](std::size_t index) { return bench.draw(index + 1); });
 }
 
@@ -127,24 +128,24 @@ double us_per_call(const Bench& bench, Session& session, std::size_t calls) {
   return take_sample(bench, session, calls).us;
 }
 
-/// How many times as long `greater` took; neither is 0 for long.
+/// The time ratio of `greater` to `smaller`; neither is 0 for long.
 double ratio_of(const Sample& greater, const Sample& smaller) { return greater.us / std::max(1e-9, smaller.us); }
 
-/// Calls that a batch needs to be trusted, each on a set of its own; 0 when that would be too many. On a ground as many
-/// as a sample's, as far as their inputs are to be had on the host, and one set is left over.
+/// Calls that a trusted batch needs, each on a set of its own; 0 when that would be too many. On a ground it is the
+/// size of a sample, as far as host memory allows, and one set is left over.
 std::size_t sets_for_a_batch(const Bench& bench) {
   if (const SharedBuffers* const ground = bench.ground()) {
     const std::size_t affordable = max_host_bytes / std::max<std::size_t>(bytes_of(bench.draw(1)), 1);
     return std::min({ground->pattern().calls, ground->count() - 1, std::max<std::size_t>(affordable, 1)});
   }
   Session session = bench.session({bench.draw(1)});
-  // The first call counts: later ones may be answered from a cache.
+  // The first call counts: a cache may answer later ones.
   const double us = std::max(1e-3, us_per_call(bench, session, 1));
   const double calls = std::ceil(share_per_batch * bench.rig.clock().shortest_batch_us() / us);
   return calls > static_cast<double>(max_sets) ? 0 : std::max<std::size_t>(2, static_cast<std::size_t>(calls));
 }
 
-// Inputs it has never seen against the same inputs once more. Before each sample the same other work brings clocks and
+// Compares unseen inputs with a repetition of the same inputs. Before each sample the same other work brings clocks and
 // caches into the same state: drawing inputs leaves the device idle.
 Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
   const std::size_t sets = sets_for_a_batch(bench);
@@ -184,8 +185,8 @@ Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
           {}};
 }
 
-/// Random data against easy data in the same buffers: on a ground in samples like those that are timed, else over and
-/// over on one set.
+/// Compares random data with easy data in the same buffers: on a ground in samples like timed ones, else repeatedly on
+/// one set.
 Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inputs (*easy)(const Inputs&)) {
   const std::size_t sets = bench.grounds != nullptr ? sets_for_a_batch(bench) : 1;
   Session session = bench.session(draws(bench, sets), Distribution::full_range, Places::together);
@@ -208,7 +209,7 @@ Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inp
     }
     return take_sample(bench, session, calls);
   };
-  const auto random_against_easy = [&](int turn) {  // in turns, so that being first costs all alike
+  const auto random_against_easy = [&](int turn) {  // alternating, so that the cost of being first is shared
     const bool easy_first = turn % 2 == 1;
     const Sample first = sample_on(easy_first ? easier : random);
     const Sample middle = sample_on(random);
@@ -229,7 +230,7 @@ Answer no_faster_on_constant_rows(const Bench& bench) {
   return no_faster_on(bench, "skips work on constant data", "rows that are all the same", constant_rows);
 }
 
-// What the device's clock says against the host's watch around it, on a batch that is long for both.
+// Compares the device's clock with the host's watch around it, on a batch that is long for both.
 Answer the_clock_is_left_alone(const Bench& bench) {
   Session session = bench.session({bench.draw(1)}, Distribution::full_range, Places::together);
   session.run(0);
@@ -247,7 +248,7 @@ Answer the_clock_is_left_alone(const Bench& bench) {
           {}};
 }
 
-// No kernel is faster than the matrix unit at its highest clock.
+// No kernel is faster than the tensor cores at their highest clock.
 Answer no_faster_than_possible(const Bench& bench) {
   if (!bench.options.is_timed) {
     return {std::nullopt, "the suite is not timed"};

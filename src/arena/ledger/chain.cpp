@@ -1,5 +1,5 @@
-// The ledger's chain: each row that is written gets the hash of itself and of the link before it, so that a later edit
-// shows, and so that the last hash stands for everything before it.
+// The ledger's chain: each new row gets the hash of itself and of the previous link. A later edit therefore shows, and
+// the last hash covers everything before it.
 #include <fmt/format.h>
 
 #include <array>
@@ -12,10 +12,10 @@
 namespace thresher::arena {
 namespace {
 
-/// What is linked, and the queries (by one number) whose rows belong to it.
+/// A kind of link, and the queries (by one number) for its rows.
 struct Kind {
   const char* name;
-  const char* ids;  ///< all numbers, in the order in which they were written
+  const char* ids;  ///< all numbers, in order of writing
   std::array<const char*, 4> rows;
 };
 

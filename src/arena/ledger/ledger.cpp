@@ -49,7 +49,7 @@ std::uint64_t seed_of(const std::string& digits) {
   return seed;
 }
 
-/// SQLite makes files of its own beside the one that it opens.
+/// SQLite creates files of its own beside the one that it opens.
 bool can_be_written(const std::filesystem::path& file) {
   const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
   return ::access(file.c_str(), W_OK) == 0 && ::access(folder.c_str(), W_OK) == 0;
@@ -104,7 +104,7 @@ void Ledger::execute(const char* sql) const {
   }
 }
 
-/// The file with what was written to it last and not yet moved into it.
+/// A copy of the file with the writes that were not yet moved into it.
 std::filesystem::path Ledger::private_copy() {
   const std::filesystem::path copy = copy_.emplace().path() / "ledger.sqlite";
   std::error_code error;
@@ -138,7 +138,7 @@ void Ledger::open() {
   if (access_ == Access::write && path_.has_parent_path()) {
     std::filesystem::create_directories(path_.parent_path(), error);
   }
-  // An absolute path is never one of the names that SQLite takes for something else.
+  // SQLite gives special names a meaning; an absolute path is never one of them.
   const std::filesystem::path file =
       access_ == Access::read && !can_be_written(path_) ? private_copy() : std::filesystem::absolute(path_);
   const int flags = SQLITE_OPEN_READWRITE | (access_ == Access::write ? SQLITE_OPEN_CREATE : 0);
@@ -174,7 +174,7 @@ void Ledger::check_version() {
   execute("PRAGMA foreign_keys = ON");
 }
 
-/// One byte of this file stands for each run, and byte 0 for making the ledger; the system drops a lock when its
+/// One byte of this file stands for each run, and byte 0 for creating the ledger. The system drops a lock when its
 /// process ends, however it ends.
 int Ledger::open_lock_file() const {
   const int file = ::open((path_.string() + "-runs").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -185,7 +185,7 @@ int Ledger::open_lock_file() const {
   return file;
 }
 
-/// SQLite does not wait for the lock that a change of the journal needs, so one process at a time makes the ledger.
+/// SQLite does not wait for the lock that a change of the journal needs, so one process at a time creates the ledger.
 void Ledger::create() {
   const OpenFile making(open_lock_file());
   lock_byte(making.descriptor, 0, F_OFD_SETLKW);
@@ -199,7 +199,7 @@ void Ledger::create() {
   try {
     create_tables();
   } catch (...) {
-    // Nobody else makes tables while this process has the lock.
+    // No other process creates tables while this one has the lock.
     remove_what_was_made();
     throw;
   }
@@ -211,7 +211,7 @@ bool Ledger::has_tables() const {
   return count.integer() != 0;
 }
 
-/// Of a file that was not there before and has no tables.
+/// Removes a new file without tables.
 void Ledger::remove_what_was_made() {
   sqlite3_close(std::exchange(database_, nullptr));
   for (const char* suffix : {"", "-wal", "-shm", "-journal", "-runs"}) {
@@ -273,7 +273,7 @@ std::int64_t Ledger::write_run(const RunRecord& run) {
 std::int64_t Ledger::begin(const RunRecord& run) {
   Transaction transaction(*this);
   const std::int64_t id = write_run(run);
-  (void)hold(id);  // nobody else knows the number yet
+  (void)hold(id);  // no other process knows the number yet
   transaction.commit();
   return id;
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// The ledger: an append-only SQLite file of what was claimed and what was measured. Several tournaments may write to
-/// one ledger at once.
+/// The ledger: an append-only SQLite file of predictions and measurements. Several tournaments may write to one ledger
+/// at once.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,26 +15,26 @@ struct sqlite3;
 
 namespace thresher::arena {
 
-/// What a look at the ledger's chain of hashes found.
+/// The result of a check of the ledger's chain of hashes.
 struct Verification {
   std::size_t links = 0;
-  std::string head;                 ///< hash of the last link, over all that the ledger holds
-  std::vector<std::string> faults;  ///< one sentence for each row that was changed, removed or slipped in
+  std::string head;                 ///< hash of the last link, over the whole ledger
+  std::vector<std::string> faults;  ///< one sentence for each row that was changed, removed or inserted
 };
 
 class Ledger {
  public:
   enum class Access { read, write };
 
-  /// Opens the file; `write` creates it, and its folder, when it is not there. Throws Error(io) with one sentence for a
-  /// file that is missing (`read`), is no ledger, is of another version, is damaged, or cannot be written. SQLite
-  /// writes beside a file that it reads: where it may not, a private copy is read.
+  /// Opens the file; `write` creates it, and its folder, when it is missing. Throws Error(io) with one sentence for a
+  /// file that is missing (`read`), is no ledger, has another version, is damaged, or cannot be written. SQLite writes
+  /// beside a file that it reads: where it may not, a private copy is read.
   Ledger(const std::filesystem::path& path, Access access);
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
   ~Ledger();
 
-  /// Starts a run and holds it: nobody else can resume it while this object lives. `run.id` is ignored.
+  /// Starts a run and holds it: no other process can resume it while this object lives. `run.id` is ignored.
   [[nodiscard]] std::int64_t begin(const RunRecord& run);
   /// The latest unfinished run with that key that no living process holds, now held by this object.
   [[nodiscard]] std::optional<RunRecord> resume(const std::string& key);
@@ -45,7 +45,7 @@ class Ledger {
   void finish(std::int64_t run);
   struct Added {
     std::int64_t run = 0;
-    /// False: the ledger had a finished run of that key, seed and arguments, and nothing was written.
+    /// False: the ledger had a finished run with that key, seed and arguments, and nothing was written.
     bool is_new = true;
   };
   /// One transaction: all of a finished run or nothing. `run.id` and all hashes are ignored.
@@ -54,9 +54,9 @@ class Ledger {
   /// Recomputes the chain: every row with the hash of the row before it.
   [[nodiscard]] Verification verify() const;
 
-  /// Without predictions and entries, the newest last.
+  /// All runs without predictions and entries, the newest last.
   [[nodiscard]] std::vector<RunRecord> runs() const;
-  /// With all predictions and entries. Throws Error(invalid_argument) naming the runs there are.
+  /// The run with all predictions and entries. Throws Error(invalid_argument) naming the existing runs.
   [[nodiscard]] RunRecord load(std::int64_t run) const;
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
@@ -75,10 +75,10 @@ class Ledger {
   void refuse_tables_of_version_2() const;
   void add_version_2() const;
   void forbid_changes(std::span<const char* const> tables) const;
-  /// The next link of the chain, for a row of `kind` that the running transaction has written.
+  /// Appends the chain's next link, for a row of `kind` that the running transaction has written.
   void link(const std::string& kind, std::int64_t row);
   void link_all_rows();
-  /// Everything that belongs to the row, as text; empty when it is not there.
+  /// The whole content of the row, as text; empty when it is missing.
   [[nodiscard]] std::string content(const std::string& kind, std::int64_t row) const;
   [[nodiscard]] std::string describe(const std::string& kind, std::int64_t row) const;
   void find_unlinked(Verification& found) const;
@@ -98,20 +98,20 @@ class Ledger {
   [[noreturn]] void fail(int code, const char* doing) const;
   [[noreturn]] void fail_as_damaged(const std::string& why) const;
   [[nodiscard]] std::vector<RunRecord> read_runs() const;
-  /// What `read` reads of rows, where anything that Thresher does not write is damage.
+  /// Reads rows with `read`; content that Thresher never writes counts as damage.
   template <class Read>
   auto undamaged(Read&& read) const;
 
   std::filesystem::path path_;
   Access access_;
   bool is_new_ = false;                             ///< no file was there
-  std::optional<runtime::TemporaryFolder> copy_{};  ///< of a file that may only be read
+  std::optional<runtime::TemporaryFolder> copy_{};  ///< of a file that is read-only
   sqlite3* database_ = nullptr;
   int lock_file_ = -1;
 };
 
 /// $THRESHER_LEDGER, else thresher/ledger.sqlite in the user's state folder ($XDG_STATE_HOME or ~/.local/state); empty
-/// without any of them.
+/// when none of them is set.
 [[nodiscard]] std::filesystem::path default_ledger();
 
 }  // namespace thresher::arena

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The run of a shard, and whose it is.
+/// The run of a shard, with its owner.
 struct HeldShard {
   RunRecord run;
   std::string ledger;
@@ -42,7 +42,7 @@ void refuse_named_twice(const std::vector<std::string>& ledgers) {
   }
 }
 
-/// All shards of the ledgers, the unfinished too.
+/// All shards in the ledgers, the unfinished too.
 std::vector<HeldShard> shards_in(const std::vector<std::string>& ledgers) {
   std::vector<HeldShard> shards;
   for (const std::string& path : ledgers) {
@@ -61,10 +61,10 @@ std::vector<HeldShard> shards_in(const std::vector<std::string>& ledgers) {
   return shards;
 }
 
-/// "cuda" of "cuda:1": which of a machine's GPUs it was makes no other tournament.
+/// "cuda" for "cuda:1": the choice among a machine's GPUs makes no other tournament.
 std::string kind_of_device(const std::string& device) { return device.starts_with("cuda:") ? "cuda" : device; }
 
-/// In what the shard is of another tournament than the first; empty: in nothing.
+/// Why the shard belongs to another tournament than the first; empty when it does not.
 std::string difference(const RunRecord& shard, const RunRecord& first) {
   if (shard.context.source_hash != first.context.source_hash) {
     return fmt::format("another version of Thresher held it (sources {}, not {})", shard.context.source_hash,
@@ -89,12 +89,12 @@ void refuse_another_tournament(const HeldShard& shard, const HeldShard& first) {
   }
 }
 
-/// Whether the entry is what the tournament's list says.
+/// Whether the entry belongs to that match of the tournament's list.
 bool is_of(const Entry& entry, const MatchRecord& match) {
   return entry.suite == match.suite && entry.contestant == match.contestant && entry.baseline == match.baseline;
 }
 
-/// Of the matches that were dealt to the shard.
+/// The entries of the matches that were dealt to the shard.
 std::vector<Entry> own_entries(const HeldShard& shard) {
   const std::vector<MatchRecord>& matches = shard.record().matches;
   std::vector<Entry> entries;
@@ -116,7 +116,7 @@ std::vector<Entry> own_entries(const HeldShard& shard) {
 
 using ByNumber = std::map<int, const HeldShard*>;
 
-/// The finished shards, which are of one tournament.
+/// The finished shards, all of one tournament.
 ByNumber finished_shards(const std::vector<HeldShard>& shards) {
   ByNumber finished;
   const HeldShard* first = nullptr;
@@ -136,7 +136,7 @@ ByNumber finished_shards(const std::vector<HeldShard>& shards) {
   return finished;
 }
 
-/// Numbers of shards with a match of their own that are not finished here.
+/// Numbers of unfinished shards with a match of their own.
 std::vector<int> missing_shards(const ByNumber& finished, const ShardRecord& any) {
   std::vector<int> missing;
   for (const MatchRecord& match : any.matches) {
@@ -171,7 +171,7 @@ std::string merged_device(const MergeRecord& merge) {
   return is_one ? first : kind_of_device(first);
 }
 
-/// The shard's own entries into the run, and what was predicted of them.
+/// Adds the shard's own entries, and their predictions, to the run.
 void add_entries(const HeldShard& shard, RunRecord& run, MergeRecord& merge) {
   MergedShard merged{shard.record().shard.number,
                      shard.run.device,

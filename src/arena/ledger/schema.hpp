@@ -1,9 +1,9 @@
 #pragma once
-/// The tables of the ledger. Whoever changes them raises `ledger_version`.
+/// The tables of the ledger. A change of them raises `ledger_version`.
 namespace thresher::arena {
 
 inline constexpr int ledger_version = 2;
-/// "THRS": tells a ledger from other SQLite files.
+/// "THRS": distinguishes a ledger from other SQLite files.
 inline constexpr int ledger_application_id = 0x54485253;
 
 inline constexpr const char* ledger_schema = R"sql(
@@ -33,8 +33,8 @@ CREATE TABLE measurements(
 
 inline constexpr const char* ledger_tables[] = {"contexts", "runs", "run_ends", "entries", "gates", "measurements"};
 
-/// What version 2 added: predictions, frozen before they can be compared, and the chain over everything that is
-/// written. A link's hash is of the row it stands for and of the link before it.
+/// Version 2 added predictions, frozen before their comparison, and the chain over all rows. A link's hash covers its
+/// row and the previous link.
 inline constexpr const char* ledger_schema_2 = R"sql(
 CREATE TABLE predictions(
   id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs(id), ordinal INTEGER NOT NULL, suite TEXT NOT NULL,

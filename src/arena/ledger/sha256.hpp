@@ -1,5 +1,5 @@
 #pragma once
-/// SHA-256 (FIPS 180-4), for the ledger's chain: nobody can make two texts of the same hash.
+/// SHA-256 (FIPS 180-4) for the ledger's chain: two texts with the same hash cannot be made.
 #include <string>
 #include <string_view>
 

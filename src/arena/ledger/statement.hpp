@@ -13,7 +13,7 @@
 
 namespace thresher::arena {
 
-/// Takes the write lock at once, so that two tournaments wait for each other instead of failing; rolls back unless
+/// Takes the write lock at once, so that two tournaments wait for each other instead of failing. Rolls back unless
 /// committed.
 class Transaction {
  public:
@@ -86,7 +86,7 @@ class Ledger::Statement {
     return is_null ? std::nullopt : std::optional(value);
   }
 
-  /// Every column of the row with its type and length: rows that differ have different texts.
+  /// Every column of the row with its type and length: different rows have different texts.
   [[nodiscard]] std::string whole_row() const {
     std::string row;
     for (int column = 0; column < sqlite3_column_count(statement_); ++column) {

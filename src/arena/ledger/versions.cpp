@@ -1,4 +1,4 @@
-// The tables of each version of the ledger, and the way from one version to the next.
+// The tables of each version of the ledger, and the upgrade from one version to the next.
 #include <fmt/format.h>
 
 #include "arena/ledger/ledger.hpp"
@@ -34,12 +34,12 @@ void Ledger::refuse_tables_of_version_2() const {
   }
 }
 
-/// A ledger of version 1 is brought to version 2: what it holds is linked into the chain as it is now.
+/// Upgrades version 1 to version 2: links the existing rows into the chain as they are now.
 void Ledger::upgrade() {
   Transaction transaction(*this);
   Statement version(*this, "PRAGMA user_version");
   version.step();
-  if (version.integer() == 1) {  // nobody else was first
+  if (version.integer() == 1) {  // no other process was first
     refuse_tables_of_version_2();
     add_version_2();
     link_all_rows();
