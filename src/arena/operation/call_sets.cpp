@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::size_t pool_size = 3;
 constexpr std::size_t drawn_groups = 4;
-/// Threads are worth starting for more than this.
+/// More threads pay off only above this size.
 constexpr std::size_t bytes_of_one_thread = std::size_t{1} << 20;
 
-/// What weights and the rest of one call take, alone and with their guard zones.
+/// Bytes of the weights and of the rest of one call, without and with guard zones.
 struct Sizes {
   std::size_t weight_bytes = 0;
   std::size_t weight_footprint = 0;
@@ -45,14 +45,14 @@ CallPlan plan_calls(const Problem& problem, const std::vector<HostTensor>& input
   }
   Rig& rig = *rigs.front();
   const bool is_host = rig.device().kind() == DeviceKind::cpu;
-  // What the judge keeps of the weights and of the activations lies in the same memory on the CPU.
+  // On the CPU the judge's copies of weights and activations use the same memory.
   const std::size_t weight_footprint = sizes.weight_footprint + (is_host ? sizes.weight_bytes : 0);
   const std::size_t call_footprint = sizes.call_footprint + (is_host ? sizes.call_bytes : 0);
   const std::size_t num_rigs = rigs.front() == rigs.back() ? 1 : 2;
   const auto limit =
       static_cast<std::size_t>(sets_memory_share * static_cast<double>(rig.memory().available_bytes())) / num_rigs;
   CallPlan plan;
-  // With every group comes a trusted set.
+  // Every group needs a trusted set.
   plan.rotation = plan_rotation(sizes.weight_bytes + sizes.call_bytes, weight_footprint + 2 * call_footprint,
                                 rig.last_level_cache_bytes(), limit);
   plan.groups = warm ? 1 : plan.rotation.num_sets;
@@ -66,14 +66,14 @@ CallPlan plan_calls(const Problem& problem, const std::vector<HostTensor>& input
     const std::size_t affordable = left > plan.warm ? (left - plan.warm) / 2 / plan.groups * plan.groups : 0;
     plan.cold = std::max(plan.groups, std::min(round_up(wanted, plan.groups), affordable));
   }
-  plan.trusted = plan.cold;  // as many, for they heat the machine up too
+  plan.trusted = plan.cold;  // as many, since they heat the machine up too
   return plan;
 }
 
 FreshInputs::FreshInputs(const Problem& problem, Distribution distribution, std::uint64_t seed)
     : problem_(problem), distribution_(distribution), seed_(seed) {
   if (distribution_ == Distribution::integers) {
-    return;  // made so that sums are exact, which signs of their own would spoil
+    return;  // chosen so that sums are exact; random signs would break that
   }
   for (std::size_t i = 0; i < pool_size; ++i) {
     pool_.push_back(

@@ -1,6 +1,6 @@
 #pragma once
-/// The input sets of timed calls: every call of a sample has activations and outputs of its own, over as many groups of
-/// weights as make calls cold.
+/// The input sets of timed calls. Every call of a sample has its own activations and outputs, over as many groups of
+/// weights as cold calls need.
 #include <cstdint>
 #include <vector>
 
@@ -13,9 +13,8 @@
 
 namespace thresher::arena {
 
-/// How many sets of each kind there are, in this order: those that cold calls use, those that warm calls use, and those
-/// that a trusted computation uses. Set i of the cold and of the trusted ones has the weights of group i % groups, warm
-/// ones have those of group 0.
+/// The number of sets of each kind, in this order: for cold calls, for warm calls, for a trusted computation. Set i of
+/// the cold and of the trusted ones has the weights of group i % groups, warm ones have those of group 0.
 struct CallPlan {
   Rotation rotation;  ///< of the groups
   std::size_t groups = 1;
@@ -30,24 +29,23 @@ struct CallPlan {
   }
 };
 
-/// Sets for samples of `calls`, as many as memory allows on `rigs` (the same or two), with `groups` at most. Problems
-/// that are timed warm have no cold sets to speak of.
+/// Plans sets for samples of `calls`, as far as memory allows on `rigs` (the same or two), with at most `groups`.
+/// Problems that are timed warm have almost no cold sets.
 [[nodiscard]] CallPlan plan_calls(const Problem& problem, const std::vector<HostTensor>& inputs,
                                   const std::vector<Rig*>& rigs, std::size_t calls, bool warm);
 
-/// Inputs that no call has had: each call's from a seed of its own.
+/// Makes unused inputs: each call's from a seed of its own.
 class FreshInputs {
  public:
   FreshInputs(const Problem& problem, Distribution distribution, std::uint64_t seed);
-  /// Inputs of `group`, in the order of Operation::inputs; the activations among them are for nobody.
+  /// Inputs of `group`, in the order of Operation::inputs; no call uses the activations among them.
   [[nodiscard]] std::vector<HostTensor> inputs_of_group(std::size_t group) const;
-  /// Makes as many groups of `inputs` as there are to be, of which the first is there. A few are each drawn by itself;
-  /// the others have the weights of these with signs of their own, at the cost of a copy: no row of weights comes
-  /// twice.
+  /// Completes the groups of `inputs`, whose first is there. A few are each drawn by itself. The others copy the
+  /// weights of these with random signs: no row of weights occurs twice.
   void add_groups(std::vector<std::vector<HostTensor>>& inputs, std::size_t groups) const;
   /// Activations of one call, in the order of Operation::inputs.
   [[nodiscard]] std::vector<HostTensor> activations(std::uint64_t seed_of_call) const;
-  /// The same of many calls, on as many threads as they are worth.
+  /// The same for many calls, on several threads where that pays off.
   [[nodiscard]] std::vector<std::vector<HostTensor>> activations_of_each(
       const std::vector<std::uint64_t>& seeds_of_calls) const;
 
@@ -55,7 +53,7 @@ class FreshInputs {
   Problem problem_;
   Distribution distribution_;
   std::uint64_t seed_;
-  std::vector<std::vector<HostTensor>> pool_;  ///< what is varied from call to call
+  std::vector<std::vector<HostTensor>> pool_;  ///< the tensors that vary from call to call
 };
 
 /// The planned sets on one rig. `groups` are inputs of each group.

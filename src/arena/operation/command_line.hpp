@@ -17,7 +17,7 @@ std::vector<std::string> names_of(const std::array<Enum, count>& values) {
   return names;
 }
 
-/// The value of that name, which is one of them.
+/// The value with that name, which must exist.
 template <class Enum, std::size_t count>
 Enum value_of(const std::array<Enum, count>& values, const std::string& wanted) {
   for (const Enum value : values) {

@@ -14,7 +14,7 @@ struct ContestantSpec {
 
 /// "dual_gemm/interleaved", "dual_gemm/interleaved[threads=1]".
 [[nodiscard]] std::string label(const ContestantSpec& spec);
-/// The spec of a label. Throws Error(invalid_argument) for what is none.
+/// The spec of a label. Throws Error(invalid_argument) when it is no label.
 [[nodiscard]] ContestantSpec parse_label(const std::string& text);
 
 }  // namespace thresher::arena

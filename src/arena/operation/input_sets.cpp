@@ -7,7 +7,7 @@
 namespace thresher::arena {
 namespace {
 
-/// What one set reads and writes, and what it takes with its guard zones.
+/// The bytes that one set reads and writes, and its memory with guard zones.
 struct SetSize {
   std::size_t bytes = 0;
   std::size_t footprint_bytes = 0;

@@ -16,7 +16,7 @@ struct InputSets {
   std::vector<DeviceSet> sets;  ///< set 0 and cheap variations of it
 };
 
-/// As many as make calls cold, or as many as the memory holds, and not more than `most`.
+/// Makes as many sets as cold calls need, or as the memory holds, and at most `most`.
 [[nodiscard]] InputSets make_input_sets(Rig& rig, const Problem& problem, Distribution distribution, std::uint64_t seed,
                                         std::size_t most = max_sets);
 

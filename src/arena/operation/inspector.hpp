@@ -1,5 +1,5 @@
 #pragma once
-/// Quick looks at outputs of many calls, where a judge would take too long for each.
+/// Quick checks of the outputs of many calls, where a judge would take too long for each.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,19 +15,19 @@ struct RowPart {
   std::int64_t row = 0;
   std::int64_t first_column = 0;
   std::int64_t columns = 0;
-  std::vector<std::uint8_t> bytes{};  ///< what stands there
+  std::vector<std::uint8_t> bytes{};  ///< the bytes there
 };
 
-/// What is looked at in one call.
+/// The elements to check in one call.
 struct Look {
   std::vector<RowPart> parts;
-  std::vector<std::int64_t> place;  ///< what the inspector needs to find its way back
+  std::vector<std::int64_t> place;  ///< coordinates of the place, for the inspector
 };
 
 /// The tensors of a call in the order of Operation::inputs.
 using InputsOfCall = std::vector<const HostTensor*>;
 
-/// Knows how far outputs may lie from the definition for data of one distribution. Safe to ask from several threads.
+/// Knows the error that the definition allows for data of one distribution. Thread-safe.
 class Inspector {
  public:
   Inspector() = default;
@@ -37,18 +37,18 @@ class Inspector {
 
   /// A random place; its bytes are still to be read.
   [[nodiscard]] virtual Look choose(Random& random) const = 0;
-  /// Multiplications of one `fault_in`, where they are so many that not every call can be held against the definition.
+  /// Multiplications of one `fault_in`, where they are too many to check every call.
   [[nodiscard]] virtual double products_of_a_look() const { return 0; }
-  /// Holds elements of `look` against the float64 definition on `inputs`, first of all those that still hold `poison`:
-  /// one sentence about one that is wrong, empty when none is.
+  /// Checks elements of `look` against the float64 definition on `inputs`, first those that still hold `poison`.
+  /// Returns one sentence about a wrong element, empty when none is.
   [[nodiscard]] virtual std::string fault_in(const Look& look, const InputsOfCall& inputs,
                                              std::uint8_t poison) const = 0;
-  /// Holds every element of `outputs` against those of a trusted computation on the same inputs.
+  /// Compares every element of `outputs` with a trusted computation on the same inputs.
   [[nodiscard]] virtual std::string fault_against(const std::vector<HostTensor>& outputs,
                                                   const std::vector<HostTensor>& trusted) const = 0;
 };
 
-/// Whether `count` bytes from `bytes` on are all `poison`.
+/// Whether all `count` bytes at `bytes` are `poison`.
 [[nodiscard]] inline bool is_poison(const std::uint8_t* bytes, std::size_t count, std::uint8_t poison) {
   for (std::size_t i = 0; i < count; ++i) {
     if (bytes[i] != poison) {

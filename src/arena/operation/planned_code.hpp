@@ -1,5 +1,5 @@
 #pragma once
-/// The machine code of a planned call, whatever its operation.
+/// The machine code of a planned call, for any operation.
 #include <string>
 
 #include "arena/audit/machine_code.hpp"
@@ -7,9 +7,9 @@
 
 namespace thresher::arena {
 
-/// Of every kernel that `call` launches, compiled for `arch`, with what the strategy expects of it: the product's
-/// first, those that prepare it behind. No GPU is needed. Without NVRTC only what is built in can be had: the rest is
-/// not judged. Nothing is where a library's products do the work.
+/// Compiles every kernel that `call` launches for `arch`, with the strategy's expectations: the product first, then the
+/// kernels that prepare it. Needs no GPU. Without NVRTC only built-in code is available, and the rest is not judged.
+/// Empty where a library's products do the work.
 [[nodiscard]] MachineCode machine_code_of(const strategies::PlannedCall& call, const std::string& arch);
 
 }  // namespace thresher::arena

@@ -11,11 +11,10 @@ namespace thresher::arena {
 
 class Operation;
 
-/// A value that remembers whose it is. Which operations there are and what their problems hold, only their own folders
-/// know (arena/<operation>/task.hpp).
+/// A value with its operation. Only an operation's own folder knows its problems (arena/<operation>/task.hpp).
 class Problem {
  public:
-  /// `task` is what `operation` calls a problem.
+  /// `task` is the problem in the operation's own type.
   template <std::equality_comparable Task>
   Problem(const Operation& operation, Task task)
       : operation_(&operation), task_(std::move(task)), is_same_([](const std::any& one, const std::any& other) {
@@ -24,7 +23,7 @@ class Problem {
 
   [[nodiscard]] const Operation& operation() const noexcept { return *operation_; }
 
-  /// The problem in its operation's words. Throws Error(internal) when it is another operation's.
+  /// The problem in its operation's own type. Throws Error(internal) when it belongs to another operation.
   template <class Task>
   [[nodiscard]] const Task& as() const {
     return task_of<const Task>(&task_);
@@ -52,7 +51,7 @@ class Problem {
   bool (*is_same_)(const std::any&, const std::any&);
 };
 
-/// Operation::label of it: different problems of an operation have different labels.
+/// Its Operation::label: different problems of an operation have different labels.
 [[nodiscard]] std::string label(const Problem& problem);
 
 }  // namespace thresher::arena

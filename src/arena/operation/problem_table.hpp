@@ -21,7 +21,7 @@ struct ProblemTable {
   const ConfigTable& problem;
   const ConfigTable* defaults;  ///< null without one
 
-  /// The table that holds `key`; the problem where neither does.
+  /// The table that holds `key`; the problem's when neither does.
   [[nodiscard]] const ConfigTable& holder(const std::string& key) const {
     const bool in_defaults = defaults != nullptr && defaults->has(key);
     return problem.has(key) || !in_defaults ? problem : *defaults;
@@ -93,10 +93,10 @@ void each(const Values& values, Place& place, const Body& body) {
   }
 }
 
-/// Lists multiply: a suite that could not be judged in a day is a slip of its author's.
+/// Limits the product of the lists: a suite that could not be judged in a day is a mistake of its author.
 inline constexpr std::size_t max_problems = 4096;
 
-/// Appends the problem; throws at the table's `key` when it is there already, or when there are too many.
+/// Appends the problem; throws at the table's `key` for a duplicate and for too many problems.
 inline void add_once(const ProblemTable& tables, const std::string& key, const Problem& problem,
                      std::vector<Problem>& problems) {
   if (std::find(problems.begin(), problems.end(), problem) != problems.end()) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What `plan` chooses by itself for an operation, and how it is told of what was measured to be faster.
+/// The choices of `plan` for an operation, and how measured winners override them.
 #include <optional>
 #include <string>
 
@@ -11,7 +11,7 @@
 
 namespace thresher::arena {
 
-/// The strategy that runs with all its knobs.
+/// The strategy of a launch, with all its knobs.
 struct LaunchedChoice {
   std::string strategy;
   Knobs knobs;
@@ -21,14 +21,14 @@ struct LaunchedChoice {
 class TunedChoices {
  public:
   virtual ~TunedChoices() = default;
-  /// What `plan` launches for a contestant, or by itself for one without a strategy; nothing where it cannot, as for a
-  /// kernel that a user brought, or must be asked for the numerics.
+  /// The launch that `plan` chooses for a contestant, or by default for one without a strategy. Empty where `plan`
+  /// cannot launch it, as for a user kernel, or needs the numerics to be asked for.
   [[nodiscard]] virtual std::optional<LaunchedChoice> launched(const Problem& problem, const ContestantSpec& spec,
                                                                const DeviceSpec& device) const = 0;
-  /// From now on `plan` chooses this contestant, which was measured beside its default.
+  /// From now on `plan` chooses this contestant, whose time was measured beside the default's.
   virtual void remember(ops::Tuning& tuning, const std::string& device, const Problem& problem,
                         const ContestantSpec& spec, double us, double default_us) const = 0;
-  /// The default is the best after all.
+  /// Restores the default, which is the best after all.
   virtual void forget(ops::Tuning& tuning, const std::string& device, const Problem& problem) const = 0;
 };
 

@@ -14,11 +14,11 @@
 namespace thresher::arena {
 namespace {
 
-/// The error of a ratio of two predictions for one problem, whose own errors are largely the same.
+/// The error of a ratio of two predictions for one problem, whose errors largely cancel.
 constexpr double prediction_error = 0.10;
-/// A pitch of so many days counts as twice the risk.
+/// A pitch with this many days of work counts as twice the risk.
 constexpr double long_days = 10;
-/// Twice as fast is as good as a pitch can be.
+/// This speed-up gives a full score.
 constexpr double full_score_speedup = 2.0;
 
 std::string lower(std::string text) {
@@ -40,8 +40,7 @@ double risk_score(const PitchCost& cost) {
   return cost.days && *cost.days >= long_days ? score / 2 : score;
 }
 
-/// What speaks for believing the number: a card that the planner was fitted to, a named part, a claim that does not
-/// contradict what is predicted.
+/// The credibility of the number: a calibrated card, a named part, and a claim that agrees with the prediction.
 double evidence_score(const PitchScore& opinion, bool calibrated) {
   double score = opinion.predicted_speedup ? (calibrated ? 0.6 : 0.3) : 0.0;
   score += opinion.touched_share ? 0.2 : 0.0;
@@ -53,8 +52,8 @@ double evidence_score(const PitchScore& opinion, bool calibrated) {
 struct Gathered {
   std::vector<double> speedups;
   std::vector<double> touched;
-  bool is_unknown = false;           ///< the planner has no words for a kernel, which says nothing against the pitch
-  std::size_t of_other_formats = 0;  ///< problems that the contestant or its baseline is not made for
+  bool is_unknown = false;           ///< the planner cannot describe the kernel, which is no reason against the pitch
+  std::size_t of_other_formats = 0;  ///< problems whose formats the contestant or its baseline does not support
 };
 
 Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
@@ -91,7 +90,7 @@ Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const Dev
   return evidence;
 }
 
-/// With the planner's error on both sides, and nothing above what the pitch could give at most.
+/// Adds the planner's error on both sides, and clamps at the pitch's upper limit.
 void predict_speedup(double speedup, PitchScore& out) {
   const double most = out.max_possible.value_or(std::numeric_limits<double>::max());
   const double spread = 1 + prediction_error;

@@ -1,5 +1,5 @@
 #pragma once
-/// The panel: what a pitch is worth before anything is run, from the planner's evidence and not from its own words.
+/// The panel ranks pitches before anything runs, by the planner's evidence and not by the pitches' own words.
 #include <optional>
 #include <span>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace thresher::arena {
 
-/// The origin's weights.
+/// The original contest's weights.
 struct PanelWeights {
   double speedup = 0.40;
   double feasibility = 0.25;
@@ -19,7 +19,7 @@ struct PanelWeights {
   double evidence = 0.15;
 };
 
-/// One pitch as the panel sees it. Scores lie between 0 and 1.
+/// The score of one pitch. Scores lie between 0 and 1.
 struct PitchScore {
   std::string pitch;  ///< its title
   double claimed_low = 1;
@@ -31,7 +31,7 @@ struct PitchScore {
   double predicted_high = 0;
   /// Share of the baseline's time that the pitch can touch, when it names a part.
   std::optional<double> touched_share;
-  /// What the pitch could gain at most if that part cost nothing.
+  /// The upper limit of the gain, if that part cost nothing.
   std::optional<double> max_possible;
   std::size_t feasible_problems = 0;
   std::size_t problems = 0;
@@ -42,11 +42,11 @@ struct PitchScore {
   double score = 0;
   bool withdrawn = false;                       ///< below its own abort threshold, or nowhere feasible
   std::string reason;                           ///< one sentence
-  std::vector<std::string> infeasible_reasons;  ///< of the first problem that is not feasible
+  std::vector<std::string> infeasible_reasons;  ///< for the first infeasible problem
 };
 
-/// The parts of a prediction that a pitch's `touches` names ("epilogue", "launch", "fill", "main loop", "exchange",
-/// "passes", "everything"); nothing when it names none that the planner knows.
+/// The share of the prediction's parts that a pitch's `touches` names ("epilogue", "launch", "fill", "main loop",
+/// "exchange", "passes", "everything"). Empty when it names none that the planner knows.
 [[nodiscard]] std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts);
 
 [[nodiscard]] PitchScore consider(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
@@ -58,7 +58,7 @@ struct PitchScore {
 /// The best first; withdrawn pitches last.
 [[nodiscard]] std::vector<PitchScore> rank_pitches(std::vector<PitchScore> opinions);
 
-/// How good claims or predictions were, against what was measured.
+/// The accuracy of claims or predictions against measurements.
 struct Forecast {
   double low = 1;  ///< the interval
   double high = 1;

@@ -11,7 +11,7 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
-/// As much of a text as a sentence bears.
+/// Shortens a text to fit into a sentence.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t longest = 120;
   return text.size() <= longest ? std::string(text) : fmt::format("{}…", text.substr(0, longest));
@@ -20,7 +20,7 @@ std::string excerpt(std::string_view text) {
 constexpr std::int64_t largest = std::int64_t{1} << 62;
 constexpr int deepest = 50;
 
-/// Reads from left to right; each function takes what binds at least as strongly as its operators.
+/// A recursive-descent parser; each function reads operators of one precedence and above.
 class Parser {
  public:
   Parser(std::string_view text, const Shape& shape) : text_(text), rest_(text), shape_(shape) {}
@@ -56,7 +56,7 @@ class Parser {
     }
   }
 
-  /// `overflowed` is what the compiler's checked arithmetic says.
+  /// `overflowed` comes from the compiler's checked arithmetic.
   [[nodiscard]] std::int64_t checked(bool overflowed, std::int64_t value) const {
     if (overflowed || value > largest || value < -largest) {
       fail("its value is too large");

@@ -12,9 +12,9 @@ struct Shape {
   std::int64_t k = 1;
 };
 
-/// + - * / (rounding towards zero) with their usual precedence, parentheses, whole numbers, m, n, k, and the functions
-/// div_up(a, b), min(a, b) and max(a, b). Throws Error(invalid_argument) that quotes the text and says what is wrong
-/// with it, division by zero and numbers beyond 2^62 included.
+/// Supports + - * / (rounding towards zero) with their usual precedence, parentheses, whole numbers, m, n, k, and the
+/// functions div_up(a, b), min(a, b) and max(a, b). Throws Error(invalid_argument) that quotes the text and names the
+/// fault, including division by zero and numbers beyond 2^62.
 [[nodiscard]] std::int64_t evaluate(std::string_view text, const Shape& shape);
 
 }  // namespace thresher::arena::user_kernels

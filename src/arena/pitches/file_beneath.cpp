@@ -14,8 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Opened without following it, should it be a link: a place that stays the same, whatever is renamed or replaced
-/// meanwhile.
+/// Opens the part without following a link. The descriptor refers to the same folder even if names change meanwhile.
 Descriptor step(const Descriptor& folder, const fs::path& part) {
   return Descriptor(::openat(folder.value(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Files that somebody names who may not read everything: only what lies beneath a folder.
+/// Reads files whose names come from an untrusted party: only beneath one folder.
 #include <filesystem>
 #include <string>
 
@@ -7,11 +7,11 @@
 
 namespace thresher::arena {
 
-/// Why `path` may not name a file beneath a folder, to stand after its name; empty when it may. Reads nothing.
+/// Why `path` may not name a file beneath a folder, as a clause after its name; empty when it may. Reads nothing.
 [[nodiscard]] std::string beneath_obstacle(const std::filesystem::path& path);
 
-/// The regular file at `path`, which is relative, from `folder` on; no part of the way is a link or leads back up. The
-/// way to `folder` itself may. The obstacle says which part is in the way.
+/// Reads the regular file at `path`, relative to `folder`. No part of `path` may be a link or lead back up; the path of
+/// `folder` itself may. The obstacle names the offending part.
 [[nodiscard]] InputFile read_beneath(const std::filesystem::path& folder, const std::filesystem::path& path);
 
 }  // namespace thresher::arena

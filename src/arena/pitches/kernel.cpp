@@ -36,7 +36,7 @@ Language language_of(const ConfigTable& table, const fs::path& source) {
                                    printable(source.string().substr(0, 200))));
 }
 
-/// Checked with a shape, so that a mistake is found before anything runs.
+/// Evaluates it with a sample shape, so that a mistake shows before anything runs.
 std::string expression(const ConfigTable& table, const std::string& key, const std::string& text, std::int64_t least) {
   std::int64_t value = 0;
   try {
@@ -130,7 +130,7 @@ std::vector<std::string> read_formats(const ConfigTable& table) {
   return formats;
 }
 
-/// A pitch is written by whoever competes: it names files beneath its own folder alone.
+/// A competitor writes the pitch, so it may only name files beneath its own folder.
 std::string read_source(const ConfigTable& table, const fs::path& folder, Language& language) {
   const fs::path source = table.text("source");
   const std::string shown = printable((folder / source).string().substr(0, 200));

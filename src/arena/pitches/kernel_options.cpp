@@ -18,14 +18,14 @@ bool begins_with_one_of(const std::string& option, const std::array<std::string_
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return option.starts_with(word); });
 }
 
-/// -D and -U with the name behind; the value may be anything that is no control character.
+/// -D and -U with the name attached; the value may be anything without control characters.
 bool defines(const std::string& option) {
   static const std::regex macro(
       R"(-(D[A-Za-z_][A-Za-z0-9_]*(\([A-Za-z0-9_, .]*\))?(=[^\x00-\x1f\x7f]*)?|U[A-Za-z_][A-Za-z0-9_]*))");
   return std::regex_match(option, macro);
 }
 
-/// -f and -m begin hundreds; these read or write files, load plugins or change what is compiled.
+/// -f and -m start hundreds of options; these read or write files, load plugins or change the compiled source.
 constexpr std::array<std::string_view, 28> refused_of_host{"-fplugin",        "-fpass-plugin",
                                                            "-fdump",          "-fprofile",
                                                            "-fauto-profile",  "-fbranch-probabilities",

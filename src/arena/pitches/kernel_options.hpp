@@ -1,6 +1,6 @@
 #pragma once
-/// Which of the compiler's options a pitch may ask for: those that choose a language and how to optimise, and none that
-/// reads or writes a file, starts a program or loads a plugin.
+/// The compiler options that a pitch may use: those for language and optimisation. Options that read or write a file,
+/// start a program or load a plugin are rejected.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace thresher::arena::user_kernels {
 
-/// Why it may not be asked for, to stand after the option's name; empty when it may.
+/// Why the option is rejected, as a clause after its name; empty when it is accepted.
 [[nodiscard]] std::string option_obstacle(Language language, const std::string& option);
 
-/// The folder that -I names, from the kernel's own; nothing for other options.
+/// The folder that -I names, relative to the kernel's own; empty for other options.
 [[nodiscard]] std::optional<std::filesystem::path> include_folder(const std::string& option);
 
 }  // namespace thresher::arena::user_kernels

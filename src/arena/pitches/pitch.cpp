@@ -69,8 +69,7 @@ Claim read_claim(const ConfigTable& table) {
   return claim;
 }
 
-/// What a kernel from outside may call itself: nothing that reads like another one's name with knobs, and nothing that
-/// is read otherwise than it is written.
+/// Names of user kernels: they may not look like another name with knobs, nor print differently than they read.
 bool is_name(const std::string& text) {
   constexpr std::size_t longest = 64;
   return !text.empty() && text.size() <= longest && std::all_of(text.begin(), text.end(), [](char c) {
@@ -90,7 +89,7 @@ PitchCost read_cost(const ConfigTable& table) {
   return cost;
 }
 
-/// Any but the verdict, which is what the list is for.
+/// Any gate but the verdict, which the list decides.
 std::vector<GateKind> read_gates(const ConfigTable& table) {
   std::vector<GateKind> gates;
   if (!table.has("gates")) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Pitches: TOML files in which somebody claims that a contestant beats a baseline, and says what would settle it.
+/// Pitches: TOML proposals. Each claims that a contestant beats a baseline, and states the terms that settle the claim.
 #include <map>
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ struct Claim {
   double speedup_high = 1;
   double confidence = 0.5;  ///< that the measured speed-up lies in it, 0 to 1
   std::string reason;
-  std::string touches;  ///< the part of the kernel that changes; empty when not said
+  std::string touches;  ///< the part of the kernel that changes; empty when not stated
 };
 
 struct PitchCost {
@@ -26,19 +26,19 @@ struct PitchCost {
   std::string risk;
 };
 
-/// All of it must hold. What cannot be judged on a machine keeps the pitch from being accepted there.
+/// All terms must hold. A term that a machine cannot judge prevents acceptance there.
 struct Acceptance {
   std::optional<double> geomean_speedup;  ///< at least this over the suite; without it: more than 1, beyond the noise
   std::optional<double> each_speedup;     ///< at least this on every problem
   std::vector<GateKind> gates;            ///< must have passed, not merely not failed
   std::optional<double> shared_memory_bytes_below;
   bool occupancy_not_worse = false;
-  std::optional<double> fall_back_below;  ///< under this speed-up the baseline is to be kept
+  std::optional<double> fall_back_below;  ///< the baseline stays under this speed-up
 };
 
 struct Pitch {
-  std::string file;  ///< as it was named
-  std::string text;  ///< as it was read
+  std::string file;  ///< as given
+  std::string text;  ///< as read
   std::string title;
   std::string author;
   ContestantSpec contestant;
@@ -46,9 +46,11 @@ struct Pitch {
   Claim claim;
   PitchCost cost;
   Acceptance accept;
-  std::optional<user_kernels::Kernel> kernel;  ///< what the contestant is when it comes from outside
-  std::map<std::string, std::string> audit;  ///< expectations in place of the strategy's, as set_expectation takes them
-  std::optional<double> abort_below_share;   ///< withdraw when what it touches takes less of the baseline's time
+  std::optional<user_kernels::Kernel> kernel;  ///< the contestant, when it is a user kernel
+  std::map<std::string, std::string>
+      audit;  ///< expectations that replace the strategy's, as set_expectation takes them
+  std::optional<double>
+      abort_below_share;  ///< withdraw when the touched part takes a smaller share of the baseline's time
 };
 
 /// Throws Error(invalid_argument) with file, line and key.

@@ -1,5 +1,5 @@
 #pragma once
-/// Where the planner's parameters for one kind of card are kept once they were measured.
+/// The file with the planner's measured parameters for one kind of card.
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@ struct LoadedCalibration {
   std::string source;  ///< the file, or "built in"
 };
 
-/// From `file`; when that is empty, from calibration_file(device) if it is there, else the built-in one. Throws
-/// Error(io) or Error(invalid_argument) naming the file.
+/// Reads `file`; when that is empty, calibration_file(device) if it exists, else the built-in one. Throws Error(io) or
+/// Error(invalid_argument) naming the file.
 [[nodiscard]] LoadedCalibration load_calibration(const std::string& file, std::string_view device);
 
 }  // namespace thresher::arena

@@ -9,19 +9,19 @@
 
 namespace thresher::arena {
 
-/// The planner's table of the rig's GPU. Throws Error(unsupported) when it is no GPU, or one without a table.
+/// The planner's table of the rig's GPU. Throws Error(unsupported) for a rig without a GPU, or a GPU without a table.
 [[nodiscard]] const DeviceSpec& calibrated_device(Rig& rig);
 
-/// What every operation names (Operation::calibration_cases), on shapes that no built-in suite holds, so that the
-/// suites stay a test of the fit. What the device cannot run is left out. `each` is told what is measured next, and of
-/// how many. Throws as calibrated_device.
+/// Times the cases of every operation (Operation::calibration_cases). Their shapes are in no built-in suite, so that
+/// the suites stay a test of the fit. Skips the cases that the device cannot run. Calls `each` with the next case's
+/// name and the counts. Throws as calibrated_device.
 [[nodiscard]] std::vector<planner::CalibrationSample> measure_calibration(
     Rig& rig, double seconds_each, const std::function<void(const std::string&, std::size_t, std::size_t)>& each);
 
 /// Whether measure_calibration times contestants on the problem with this label.
 [[nodiscard]] bool is_calibrated_on(const std::string& problem);
 
-/// How well a fit predicts what it has not seen: the error over every second sample of a fit to the others.
+/// How well a fit generalizes: the error on every second sample, of a fit to the others.
 [[nodiscard]] planner::PredictionError unseen_error(const std::vector<planner::CalibrationSample>& samples,
                                                     const DeviceSpec& device);
 

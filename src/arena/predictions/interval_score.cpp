@@ -1,4 +1,4 @@
-// How right the foretold intervals turned out to be.
+// Scores the predicted intervals against measurements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ json parsed(std::string_view text, const char* what) {
   return found;
 }
 
-/// A run on another card says nothing of the intervals.
+/// A run on another card says nothing about the intervals.
 void check_card(const json& intervals, const json& run) {
   const std::string foretold = intervals.at("device");
   const std::string ran = run.at("context").at("machine").value("gpu", "no GPU");
@@ -51,7 +51,7 @@ std::map<Key, double> measured_in(const json& run) {
   return found;
 }
 
-/// The contestants of a problem that were foretold an interval and measured.
+/// The contestants of a problem with both a predicted interval and a measurement.
 std::vector<ScoredInterval> scored(const json& problem, const std::map<Key, double>& measured) {
   std::vector<ScoredInterval> found;
   for (const json& contestant : problem.at("contestants")) {
@@ -64,7 +64,7 @@ std::vector<ScoredInterval> scored(const json& problem, const std::map<Key, doub
   return found;
 }
 
-/// Contestants whose intervals overlap were not foretold to differ.
+/// Contestants whose intervals overlap have no predicted order.
 void compare_orders(const std::vector<ScoredInterval>& of_problem, IntervalScore& out) {
   for (std::size_t i = 0; i < of_problem.size(); ++i) {
     for (std::size_t j = i + 1; j < of_problem.size(); ++j) {

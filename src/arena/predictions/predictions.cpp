@@ -19,7 +19,7 @@
 namespace thresher::arena {
 namespace {
 
-/// As fast as the best, for a choice.
+/// A choice within this factor counts as the best.
 constexpr double best_factor = 1.1;
 
 std::string planner_json(const Forecaster& forecaster) {
@@ -33,7 +33,7 @@ std::string planner_json(const Forecaster& forecaster) {
       .dump();
 }
 
-/// The panel's opinion as `record` keeps it.
+/// Stores the panel's score in `record`.
 void ask_panel(const Forecaster& forecaster, const Suite& suite, const Pitch* pitch, PredictionRecord& record) {
   if (pitch == nullptr || forecaster.device == nullptr) {
     return;
@@ -80,7 +80,7 @@ std::optional<Estimate> measured_speedup(const Entry& entry) {
   return std::nullopt;
 }
 
-/// What the panel said of an entry's pitch; nothing when it said nothing, or could not predict.
+/// The panel's score of an entry's pitch; empty when there is none, or no prediction.
 std::optional<PanelRecord> score_pitch(const RunRecord& run, const Entry& entry) {
   for (const PredictionRecord& record : run.predictions) {
     if (record.ordinal == entry.ordinal && record.opinion) {
@@ -104,7 +104,7 @@ void add_forecasts(const RunRecord& run, const Entry& entry, Forecasts& out) {
   }
 }
 
-/// What was predicted of a problem, measured; null when it was not.
+/// The measurement of a predicted problem; null when it was not measured.
 const Measurement* measured(const Entry& entry, const std::string& problem) {
   for (const TimingMode mode : headline_modes) {
     for (const Measurement& measurement : entry.measurements) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What is predicted of contestants before they run, and how right it turned out to be.
+/// Predictions about contestants before they run, and their accuracy afterwards.
 #include <map>
 #include <span>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace thresher::arena {
 
-/// Whom to ask. Without a device table nothing is predicted, and the record says so.
+/// The source of predictions. Without a device table nothing is predicted, and the record says so.
 struct Forecaster {
   const DeviceSpec* device = nullptr;
   planner::Calibration calibration{};
@@ -22,7 +22,7 @@ struct Forecaster {
 
 /// The planner's table for the machine, if it has one, with the calibration of load_calibration("", device).
 [[nodiscard]] Forecaster forecaster_for(const Machine& machine);
-/// The same of an entry of the table; null: none.
+/// The same for an entry of the table; null: none.
 [[nodiscard]] Forecaster forecaster_for(const DeviceSpec* device);
 
 /// One record for each problem of the suite; none for a suite that is not timed. `pitch` may be null.
@@ -30,7 +30,7 @@ struct Forecaster {
                                                           const ContestantSpec& contestant, const Pitch* pitch,
                                                           std::int64_t ordinal);
 
-/// A prediction beside its measurement (cold burst, or warm burst where a suite is timed warm: what was predicted).
+/// A prediction beside its measurement, in the predicted mode: cold burst, or warm burst where a suite is timed warm.
 struct PredictedTime {
   bool is_unseen = false;  ///< on a problem that `thresher calibrate` does not time
   std::int64_t run = 0;
@@ -43,26 +43,26 @@ struct PredictedTime {
   [[nodiscard]] double error() const noexcept { return predicted_us / measured_us - 1; }
 };
 
-/// How near some of the predictions were.
+/// The accuracy of some of the predictions.
 struct PredictionAccuracy {
   std::size_t times = 0;
   double median_error = 0;      ///< of |predicted / measured − 1|; 0 without times
   std::size_t shapes = 0;       ///< problems of a suite with at least two contestants on one machine
-  std::size_t best_within = 0;  ///< of them: the predicted best needs at most 1.1 times the measured best's time
+  std::size_t best_within = 0;  ///< problems whose predicted best needs at most 1.1 times the measured best's time
 };
 
 struct PredictionQuality {
   std::vector<PredictedTime> times;
   PredictionAccuracy all;
   std::map<std::string, PredictionAccuracy> suites;
-  PredictionAccuracy unseen;  ///< of the problems that `thresher calibrate` does not time
-  ForecastQuality panel;      ///< of the panel's speed-ups
-  ForecastQuality claims;     ///< of the pitches' own, for the same pitches
+  PredictionAccuracy unseen;  ///< over the problems that `thresher calibrate` does not time
+  ForecastQuality panel;      ///< over the panel's speed-ups
+  ForecastQuality claims;     ///< over the pitches' own claims, for the same pitches
 };
 
 [[nodiscard]] PredictionQuality prediction_quality(std::span<const RunRecord> runs);
 
-/// Lines for people, each ended; empty when nothing was predicted and measured.
+/// Lines for people, each with a line end; empty without a prediction that was measured.
 [[nodiscard]] std::string prediction_quality_text(const PredictionQuality& quality);
 
 /// Claim, prediction and measurement of every pitch side by side, a line each under a heading; empty without pitches.

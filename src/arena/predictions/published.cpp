@@ -27,7 +27,7 @@ double time(const ConfigTable& table, const std::string& key, double us) {
   return us;
 }
 
-/// `us` and `who` go together.
+/// `us` and `who` occur together.
 std::vector<PublishedTime> times(const ConfigTable& table) {
   const std::vector<std::string> who = table.texts("who");
   const std::vector<double> us = table.numbers("us");

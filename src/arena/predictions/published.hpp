@@ -1,5 +1,5 @@
 #pragma once
-/// What others published of a card that is not here: problems with times, their sources and what they are worth.
+/// Published times on a card that is not here: problems with times, their sources and their limits.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@ struct PublishedTime {
   double us = 0;
 };
 
-/// NVFP4 tokens and weights, fp16 out: a dual GEMM, or one product of each group where there are counts.
+/// NVFP4 tokens and weights, fp16 out: a dual GEMM, or a grouped GEMM when `counts` is set.
 struct PublishedProblem {
   std::vector<std::int64_t> counts;  ///< rows of each group; empty for a dual GEMM
   std::int64_t m = 0;                ///< of a dual GEMM
@@ -33,7 +33,7 @@ struct Published {
 /// TOML; `file` names the text in errors. Throws Error(invalid_argument) with file and line.
 [[nodiscard]] Published parse_published(std::string_view text, const std::string& file);
 [[nodiscard]] Published load_published(const std::string& path);
-/// What is published of the B200: measurements/published_b200.toml, which is built in.
+/// The published times for the B200: measurements/published_b200.toml, which is built in.
 [[nodiscard]] Published built_in_published();
 
 }  // namespace thresher::arena

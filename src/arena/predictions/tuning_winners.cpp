@@ -18,7 +18,7 @@ struct Timed {
   Estimate us;
 };
 
-/// Contestants that passed, were timed on the problem and can be launched by `plan`.
+/// Contestants that passed, were timed on the problem, and have a launch that `plan` can choose.
 std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, const Problem& problem,
                             const TunedChoices& choices, const DeviceSpec& spec) {
   std::vector<Timed> found;

@@ -11,12 +11,12 @@
 
 namespace thresher::arena {
 
-/// Throws Error(unsupported) that names a suite whose operation keeps no choices (Operation::tuned_choices).
+/// Throws Error(unsupported) naming a suite whose operation has no Operation::tuned_choices.
 void check_tuned(std::span<const Suite> suites);
 
-/// Enters the run's winners into `tuning` and says so, a sentence each. A winner is recorded only where the default
-/// choice was timed in the same run and is slower beyond both intervals; where the default was timed and is not, what
-/// was known of the problem is forgotten. Contestants that failed a gate count for nothing.
+/// Enters the run's winners into `tuning` and returns one sentence for each change. A winner is recorded only where the
+/// default was timed in the same run and is slower beyond both intervals. Where the default was timed and is not
+/// slower, the stored choice is removed. Contestants that failed a gate are ignored.
 std::vector<std::string> enter_winners(const RunRecord& run, std::span<const Suite> suites, const std::string& device,
                                        const DeviceSpec& spec, ops::Tuning& tuning);
 

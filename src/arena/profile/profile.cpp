@@ -19,9 +19,9 @@ PreparedVariant prepare(Rig& rig, const Problem& problem, const ProfileOptions& 
   return problem.operation().prepare_variant(problem, options.request, rig.device(), rig.memory(), sets, variant);
 }
 
-/// Whole turns of the rotation, enough for the clock.
+/// Whole cycles of the rotation, enough for the clock.
 std::size_t calls_of_a_sample(Clock& clock, Runner& whole, std::size_t num_sets) {
-  (void)clock.measure(whole, {1, 0, num_sets});  // loads and faults in what the first call needs
+  (void)clock.measure(whole, {1, 0, num_sets});  // loads code and faults in pages for the first call
   const double us = clock.measure(whole, {num_sets, 0, num_sets}).us_per_call;
   const auto turns = std::ceil(clock.shortest_batch_us() / (std::max(us, 1e-3) * static_cast<double>(num_sets)));
   return num_sets * std::max<std::size_t>(1, static_cast<std::size_t>(turns));
@@ -50,7 +50,7 @@ constexpr Ablated ablations[] = {{pipeline::Ablation::no_epilogue, "epilogue", "
                                  {pipeline::Ablation::loads_only, "products", "left out"},
                                  {pipeline::Ablation::products_only, "loads", "left out"}};
 
-/// Whole and varied in turns, so that drift hits both alike.
+/// Alternates the whole kernel and the variant, so that drift affects both alike.
 PartCost cost_of(const Ablated& ablated, Clock& clock, Runner& whole, Runner& varied, const Sampling& sampling,
                  std::vector<double>& whole_us) {
   std::vector<double> varied_us;
@@ -70,14 +70,14 @@ PartCost cost_of(const Ablated& ablated, Clock& clock, Runner& whole, Runner& va
 Timeline take_timeline(Rig& rig, const Problem& problem, const ProfileOptions& options,
                        const std::vector<DeviceSet>& sets) {
   const auto buffer = std::make_shared<ops::ProfileBuffer>();
-  std::vector<DeviceSet> first;  // one plan, so that the words are of one known launch
+  std::vector<DeviceSet> first;  // one plan, so that the timestamps belong to one known launch
   const Operation& operation = problem.operation();
   first.emplace_back(rig.memory(), operation.inputs(problem, Distribution::contest, data_seed),
                      operation.outputs(problem));
   const PreparedVariant timed = prepare(rig, problem, options, first, {.profile = buffer});
   (void)rig.clock().measure(*timed.runner, {1, 0, 1});
   const PreparedVariant between = prepare(rig, problem, options, sets, {});
-  (void)rig.clock().measure(*between.runner, {sets.size(), 0, sets.size()});  // drives the inputs out of the cache
+  (void)rig.clock().measure(*between.runner, {sets.size(), 0, sets.size()});  // evicts the inputs from the cache
   (void)rig.clock().measure(*timed.runner, {1, 0, 1});
   rig.wait();
   return read_timeline(buffer->read(), buffer->shape);

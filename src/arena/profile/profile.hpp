@@ -1,5 +1,5 @@
 #pragma once
-/// Where a kernel's time goes: a timeline of its roles, and what each part could give back at most.
+/// Explains a kernel's time: a timeline of its roles, and an upper limit of each part's cost.
 #include <string>
 #include <vector>
 
@@ -10,12 +10,12 @@
 
 namespace thresher::arena {
 
-/// The whole kernel beside one that leaves a part out, or does it twice.
+/// The whole kernel beside a variant that leaves a part out, or does it twice.
 struct PartCost {
   std::string part;     ///< "epilogue", "products", "loads"
   std::string variant;  ///< "left out", "done twice"
-  double us = 0;        ///< a call of the variant
-  /// What the part could give back at most, or what doing it again costs, as a share of the whole kernel's time.
+  double us = 0;        ///< per call of the variant
+  /// The possible gain from the part, or the cost of doing it again, as a share of the whole kernel's time.
   Estimate share;
 };
 
@@ -23,21 +23,21 @@ struct Profile {
   std::string contestant;  ///< strategy and knobs
   std::string problem;
   std::string machine;
-  double us = 0;  ///< a call of the whole kernel, cold, without timestamps
+  double us = 0;  ///< per call of the whole kernel, cold, without timestamps
   Timeline timeline;
   std::vector<PartCost> parts;
 };
 
 struct ProfileOptions {
-  PlanRequest request;  ///< of which kernel
+  PlanRequest request;  ///< selects the kernel
   int rounds = 15;
   double rest_s = 0.02;  ///< before each sample
 };
 
-/// Throws Error(unsupported) when the rig is no GPU or no kernel for the problem can be looked into.
+/// Throws Error(unsupported) when the rig is no GPU or no kernel for the problem supports profiling.
 [[nodiscard]] Profile profile(Rig& rig, const Problem& problem, const ProfileOptions& options);
 
-/// JSON object, as the report takes it.
+/// JSON object, as the report reads it.
 [[nodiscard]] std::string to_json(const Profile& profile, int indent = -1);
 /// A table for people.
 [[nodiscard]] std::string to_text(const Profile& profile);

@@ -15,7 +15,7 @@ namespace {
 
 using pipeline::Moment;
 
-/// One role of one block.
+/// The timestamps of one role of one block.
 class Marks {
  public:
   explicit Marks(const std::uint64_t* words) : words_(words) {}
@@ -40,7 +40,7 @@ class Reader {
   [[nodiscard]] Marks marks(std::size_t block, int role) const {
     const auto base = block * static_cast<std::size_t>(pipeline::profile_words_of_block(shape_));
     const Marks found(words_.data() + base + static_cast<std::size_t>(role * pipeline::profile_words));
-    // A math warpgroup whose turn never came has nothing to tell; the loader always ends.
+    // A consumer warpgroup without a tile has no timestamps; the producer always has an end.
     if (!found.has(Moment::started) || (is_loader(role) && !found.has(Moment::finished))) {
       throw Error(ErrorCode::internal, fmt::format("block {} left no timestamps of role {}", block, role));
     }
@@ -79,8 +79,8 @@ constexpr std::array math_steps{
 constexpr std::array loader_steps{Step{Moment::started, Moment::ready, "start-up"},
                                   Step{Moment::ready, Moment::finished, "loads"}};
 
-/// The median over all blocks of when a role reached a moment, in cycles from its block's start; negative when no block
-/// reached it.
+/// The median, over all blocks, of the time at which a role reached a moment. It is in cycles from its block's start;
+/// negative when no block reached it.
 double median_cycles(const Reader& reader, int role, Moment moment) {
   std::vector<double> cycles;
   for (std::size_t block = 0; block < reader.blocks(); ++block) {
@@ -104,7 +104,7 @@ RoleTimeline role_timeline(const Reader& reader, int role, double ghz) {
       reader.is_loader(role) ? std::span<const Step>(loader_steps) : std::span<const Step>(math_steps);
   for (const Step& step : steps) {
     const double end = median_cycles(reader, role, step.to);
-    if (end >= at) {  // a moment that was not marked belongs to the next step
+    if (end >= at) {  // a moment without a timestamp belongs to the next step
       timeline.segments.push_back({step.name, at / ghz * 1e-3, end / ghz * 1e-3});
       at = end;
     }

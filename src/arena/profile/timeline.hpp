@@ -1,5 +1,5 @@
 #pragma once
-/// What a profiled kernel's roles left behind, in microseconds. Pure.
+/// The timestamps of a profiled kernel's roles, in microseconds. Pure.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace thresher::arena {
 
-/// One thing that a role does, from the start of its block.
+/// One step of a role, relative to the start of its block.
 struct Segment {
-  std::string name;  ///< "start-up", "first loads", "main loop", "exchange", "epilogue"; of the loader "loads"
+  std::string name;  ///< "start-up", "first loads", "main loop", "exchange", "epilogue"; the producer's is "loads"
   double begin_us = 0;
   double end_us = 0;
 };
@@ -21,7 +21,7 @@ struct RoleTimeline {
   std::vector<Segment> segments;
 };
 
-/// When a block was on its multiprocessor, from the start of the first block.
+/// The time of a block on its multiprocessor, from the start of the first block.
 struct BlockSpan {
   double begin_us = 0;
   double end_us = 0;

@@ -40,13 +40,13 @@ std::string script_safe(std::string_view text) {
   return safe;
 }
 
-/// What stands in the template's place of that name.
+/// The text that replaces the template's placeholder of that name.
 struct Filling {
   std::string_view place;
   std::string text;
 };
 
-/// In one pass from front to back: a place is looked for in the template alone, whatever was filled in before it.
+/// One pass from front to back: placeholders are looked for in the template alone, never in filled-in text.
 std::string filled(std::string_view rest, std::span<const Filling> in_order) {
   std::string page;
   for (const Filling& filling : in_order) {

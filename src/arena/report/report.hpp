@@ -12,7 +12,7 @@ namespace thresher::arena {
 /// The files that a report may write into its folder.
 inline constexpr std::array report_files{"report.html", "report.json", "profiles.json"};
 
-/// Throws Error(io) when one of them is there and is no file, as a pipe is.
+/// Throws Error(io) when one of them exists and is no file, such as a pipe.
 void check_report_files(const std::filesystem::path& folder);
 
 /// Creates the folder if need be. Throws Error(io) when nothing can be written there.

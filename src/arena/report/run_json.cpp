@@ -133,7 +133,7 @@ std::string to_json(const RunRecord& run, int indent) {
   for (const Entry& entry : run.entries) {
     json["entries"].push_back(to_json_value(entry));
   }
-  return json.dump(indent, ' ', true, Json::error_handler_t::replace);  // ASCII, whatever reads it
+  return json.dump(indent, ' ', true, Json::error_handler_t::replace);  // ASCII, for any reader
 }
 
 }  // namespace thresher::arena

@@ -1,5 +1,5 @@
 #pragma once
-/// A run as JSON: all there is, so that reports and tables are made from it alone.
+/// A whole run as JSON, so that reports and tables need nothing else.
 #include <string>
 
 #include "arena/results/record.hpp"

@@ -14,7 +14,7 @@
 namespace thresher::arena {
 namespace {
 
-/// The mode that the standings are about: warm where nothing was timed cold.
+/// The mode of the standings: warm where nothing was timed cold.
 TimingMode headline_of(const std::vector<const Entry*>& entries) {
   const auto is_measured = [&](TimingMode mode) {
     return std::any_of(entries.begin(), entries.end(), [&](const Entry* entry) {
@@ -81,7 +81,7 @@ std::string table(const std::vector<Row>& rows) {
 
 std::string shape_of(const std::string& problem) { return problem.substr(0, problem.find(' ')); }
 
-/// Shapes alone where they tell all problems apart, as they do in suites of one format.
+/// Shapes alone where they distinguish all problems, as in suites of one format.
 std::vector<std::pair<std::string, std::string>> problem_columns(const std::vector<const Entry*>& entries,
                                                                  TimingMode headline_mode) {
   std::vector<std::pair<std::string, std::string>> columns;  // problem → heading
@@ -103,7 +103,7 @@ std::vector<std::pair<std::string, std::string>> problem_columns(const std::vect
   return columns;
 }
 
-/// Of a merged run: a column that says which shard's machine a row is of.
+/// For a merged run: a column with the shard and machine of each row.
 void add_shards(const RunRecord& run, const std::vector<const Entry*>& entries, std::vector<Row>& rows) {
   rows.front().insert(rows.front().begin() + 1, "shard");
   for (std::size_t place = 0; place < entries.size(); ++place) {

@@ -6,7 +6,7 @@
 
 namespace thresher::arena {
 
-/// Of every suite, with the claims of pitches and the quality of predictions after them.
+/// The standings of every suite, then the claims of pitches and the quality of predictions.
 [[nodiscard]] std::string standings(const RunRecord& run);
 
 }  // namespace thresher::arena

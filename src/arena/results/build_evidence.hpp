@@ -1,5 +1,5 @@
 #pragma once
-/// What a kernel from outside was built from and by what.
+/// The sources and the tools of a user kernel's build.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -17,12 +17,12 @@ struct ToolFile {
 
 /// A file beside the kernel.
 struct KeptFile {
-  std::string path;  ///< from the kernel's folder
+  std::string path;  ///< relative to the kernel's folder
   std::string sha256;
   std::string text;
 };
 
-/// Of `compiles`.
+/// Evidence of the gate `compiles`.
 struct BuildEvidence {
   std::string compiler;
   std::vector<ToolFile> tools;
@@ -30,8 +30,8 @@ struct BuildEvidence {
   KeptFile kernel;  ///< its text is the pitch's
   std::vector<KeptFile> files;
   std::size_t system_files = 0;     ///< headers of the compiler, the toolkit and the system
-  std::string system_files_sha256;  ///< of all of them together
-  runtime::Confined confined;       ///< what the compiler was held by
+  std::string system_files_sha256;  ///< one hash of all of them
+  runtime::Confined confined;       ///< the compiler's confinement
 };
 
 /// JSON objects.

@@ -1,5 +1,5 @@
 #pragma once
-/// Protections as evidence lists them.
+/// Protections, as evidence lists them.
 #include <nlohmann/json.hpp>
 
 #include "runtime/confinement.hpp"

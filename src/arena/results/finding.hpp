@@ -1,5 +1,5 @@
 #pragma once
-/// What a judge says about one call's outputs.
+/// A judge's finding about one call's outputs.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace thresher::arena {
 
-/// Faults that a judge names when it knows nothing better; what happened in other calls may explain them.
+/// The default faults of a judge; the outputs of other calls may explain them better.
 inline constexpr const char* wrong_values = "wrong values";
 inline constexpr const char* one_tile_wrong = "one tile wrong";
 
-/// By which rule outputs were judged, and the numbers and places that this gave, each under its name.
+/// The rule of the judgement, with the named numbers and places that it produced.
 struct JudgeEvidence {
   using Number = std::variant<std::int64_t, double>;
   using Numbers = std::vector<std::pair<std::string, Number>>;
@@ -26,9 +26,9 @@ struct [[nodiscard]] Finding {
   bool correct = true;
   std::string fault;         ///< the kind of mistake in a few words, "gate and up swapped"; empty when correct
   std::string sentence;      ///< the worst element and tile with their places
-  JudgeEvidence evidence{};  ///< the same and more
-  double worst_ratio = 0;    ///< error over what is allowed, of the worst element
-  /// Distance from the definition on the exact operands as a share of its norm, where folded ones are judged.
+  JudgeEvidence evidence{};  ///< the same in detail
+  double worst_ratio = 0;    ///< error over the allowed error, of the worst element
+  /// Distance from the definition on the exact operands as a share of its norm, where quantized operands are judged.
   std::optional<double> error_against_exact{};
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Gates as data: which there are, an outcome, a sentence and evidence.
+/// Gates as data: their kinds, and an outcome with a sentence and evidence.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -18,8 +18,8 @@ enum class GateKind : std::uint8_t { feasible, compiles, audited, race_free, cor
 struct GateTraits {
   GateKind kind;
   std::string_view name;  ///< as ledgers, reports and pitches spell it
-  bool needs_a_run;       ///< it runs the contestant, or speaks of how it ran
-  bool ends_the_match;    ///< when failed, for nothing after it means anything; the verdict's rejection is a result
+  bool needs_a_run;       ///< it runs the contestant, or judges its run
+  bool ends_the_match;    ///< a failure makes all later gates meaningless; the verdict's rejection is a result
 };
 
 inline constexpr std::array all_gates{
@@ -37,7 +37,7 @@ static_assert(std::ranges::all_of(all_gates, [](const GateTraits& gate) {
   return all_gates[static_cast<std::size_t>(kind)];
 }
 [[nodiscard]] constexpr std::string_view name(GateKind kind) noexcept { return traits(kind).name; }
-/// Throws Error(invalid_argument) that names the gates there are for anything else.
+/// Throws Error(invalid_argument) for anything else, and names the gates.
 [[nodiscard]] GateKind gate_from_name(std::string_view name);
 
 enum class Outcome : std::uint8_t {
@@ -59,7 +59,7 @@ struct GateResult {
   Evidence evidence{};
 };
 
-/// Null when it is not among them.
+/// Null when the kind is missing.
 [[nodiscard]] const GateResult* find_gate(const std::vector<GateResult>& gates, GateKind kind);
 /// The first that failed and ended the match; null when none did.
 [[nodiscard]] const GateResult* first_failure(const std::vector<GateResult>& gates);

@@ -9,13 +9,13 @@
 
 namespace thresher::arena {
 
-/// Microseconds a call.
+/// Microseconds per call.
 struct ModeSamples {
   std::size_t calls_per_sample = 0;
   std::vector<double> baseline_us;
   std::vector<double> baseline_again_us;
   std::vector<double> contestant_us;  ///< empty: the contestant is the baseline
-  std::vector<double> seen_us;        ///< of the contestant, on inputs that it had seen; in no round
+  std::vector<double> seen_us;        ///< the contestant's, on inputs that it had seen; in no round
   std::vector<Telemetry> telemetry;   ///< after each sample of a round
   Rotation rotation;
 };

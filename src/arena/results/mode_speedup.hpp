@@ -1,5 +1,5 @@
 #pragma once
-/// How much faster a contestant was than its baseline.
+/// The speed-up of a contestant over its baseline.
 #include <vector>
 
 #include "arena/timing/mode.hpp"
@@ -12,7 +12,7 @@ struct ModeSpeedup {
   TimingMode mode = TimingMode::cold_burst;
   Estimate geomean;
   Estimate self;             ///< geometric mean of the baseline against itself
-  int rounds = 0;            ///< the fewest of any problem
+  int rounds = 0;            ///< the smallest number over the problems
   std::vector<double> each;  ///< median of each problem
 };
 

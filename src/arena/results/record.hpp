@@ -1,5 +1,5 @@
 #pragma once
-/// What the ledger keeps and the report shows.
+/// The records that the ledger keeps and the report shows.
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -13,7 +13,7 @@
 
 namespace thresher::arena {
 
-/// What built this binary.
+/// The build of this binary.
 struct Toolchain {
   std::string thresher;  ///< its version
   std::string compiler;  ///< "GCC 12.2.0"
@@ -23,7 +23,7 @@ struct Toolchain {
   std::string sqlite;
 };
 
-/// What was run, and on what: every row of the ledger carries one, and hands it on as it was written.
+/// The toolchain and the machine of a run: every row of the ledger carries them and passes them on unchanged.
 struct Context {
   std::string source_hash;
   std::string toolchain;  ///< JSON object, to_json(const Toolchain&)
@@ -31,7 +31,7 @@ struct Context {
   bool operator==(const Context&) const = default;
 };
 
-/// One problem in one mode. Without rounds only `problem`, `mode` and `not_measured` mean anything.
+/// One problem in one mode. Without rounds only `problem`, `mode` and `not_measured` are valid.
 struct Measurement {
   std::string problem;
   TimingMode mode = TimingMode::cold_burst;
@@ -47,14 +47,14 @@ struct Measurement {
   std::string samples = "{}";  ///< JSON object: every sample in us, telemetry, rotation
 };
 
-/// What a pitch claims.
+/// A pitch's claim.
 struct ClaimRecord {
   std::string title;
   double low = 1;
   double high = 1;
 };
 
-/// What the panel said of a pitch's speed-up, where it could say something.
+/// The panel's prediction of a pitch's speed-up, if it made one.
 struct PanelRecord {
   double claimed_low = 1;
   double claimed_high = 1;
@@ -62,9 +62,9 @@ struct PanelRecord {
   double predicted_low = 1;
   double predicted_high = 1;
 };
-/// What the clock was, and what it saw of the machine's.
+/// The clock and the machine's state that it saw.
 struct ClockSummary {
-  std::string clock;  ///< its name; empty: nobody told
+  std::string clock;  ///< its name; empty: unknown
   std::optional<double> lowest_mhz{};
   std::optional<double> highest_mhz{};
   std::set<std::string> throttle_reasons{};
@@ -77,7 +77,7 @@ struct Entry {
   std::string contestant;
   std::string baseline;                ///< equal to `contestant` for a baseline
   std::string pitch;                   ///< JSON object, empty without a pitch
-  std::optional<ClaimRecord> claim{};  ///< of the pitch
+  std::optional<ClaimRecord> claim{};  ///< the pitch's
   Verdict verdict = Verdict::not_judged;
   std::string sentence;
   ClockSummary clocks;
@@ -86,29 +86,29 @@ struct Entry {
   Context context;
   std::vector<GateResult> gates;
   std::vector<Measurement> measurements;
-  std::vector<ModeSpeedup> speedups;  ///< of each deciding mode; empty when there are none
+  std::vector<ModeSpeedup> speedups;  ///< one per deciding mode; empty when there are none
 
   [[nodiscard]] bool is_baseline() const { return contestant == baseline; }
 };
 
-/// "accepted", "failed at correct": as ledgers keep it.
+/// "accepted", "failed at correct": as ledgers store it.
 [[nodiscard]] std::string plain_verdict(const Entry& entry);
-/// The same for people: an accepted contestant's says how many gates were judged, "accepted (6 of 8 gates judged)".
+/// The same for people: an accepted contestant's states how many gates were judged, "accepted (6 of 8 gates judged)".
 [[nodiscard]] std::string verdict_text(const Entry& entry);
 
-/// What was predicted of one contestant on one problem, frozen before anything of it was timed.
+/// The prediction for one contestant on one problem, frozen before the contestant is timed.
 struct PredictionRecord {
-  std::int64_t ordinal = 0;  ///< of the entry it is about
+  std::int64_t ordinal = 0;  ///< of its entry
   std::string suite;
   std::string contestant;
   std::string problem;
-  std::optional<double> predicted_us;    ///< of a call with cold inputs on a rested machine; empty: nobody can say
-  std::string why;                       ///< what bounds it, or why there is no prediction
-  std::string planner = "{}";            ///< JSON object: the device table and calibration that were asked
-  std::string panel;                     ///< JSON object: the panel's opinion of the pitch; empty without one
-  std::optional<PanelRecord> opinion{};  ///< of the panel
+  std::optional<double> predicted_us;    ///< a call with cold inputs after a pause; empty: no prediction
+  std::string why;                       ///< the bottleneck, or why there is no prediction
+  std::string planner = "{}";            ///< JSON object: the device table and the calibration behind it
+  std::string panel;                     ///< JSON object: the panel's score of the pitch; empty without one
+  std::optional<PanelRecord> opinion{};  ///< the panel's
   std::string frozen;                    ///< UTC, ISO 8601
-  std::string hash;                      ///< of the ledger's chain up to here; empty until it is in a ledger
+  std::string hash;                      ///< of the ledger's chain so far; empty until it is in a ledger
 };
 
 struct RunRecord {
@@ -118,20 +118,20 @@ struct RunRecord {
   std::string ended;  ///< empty while unfinished
   std::string device;
   std::uint64_t seed = 0;
-  std::string arguments = "{}";        ///< JSON object: suites and pitches as they were read, options
+  std::string arguments = "{}";        ///< JSON object: suites and pitches as read, options
   std::vector<std::string> suites;     ///< their names
-  std::optional<ShardRecord> shard{};  ///< that it is
-  std::optional<MergeRecord> merge{};  ///< that it comes from
+  std::optional<ShardRecord> shard{};  ///< when it is a shard
+  std::optional<MergeRecord> merge{};  ///< when it was merged
   std::string hash;                    ///< of the ledger's chain at its end; empty while unfinished
-  Context context;                     ///< of a merged run its first shard's; every entry has its own
+  Context context;                     ///< for a merged run, its first shard's; every entry has its own
   std::vector<PredictionRecord> predictions;
   std::vector<Entry> entries;
 };
 
-/// What makes two runs the same: suites, pitches, device, sources, options.
+/// Identifies equal runs: suites, pitches, device, sources, options.
 [[nodiscard]] std::string run_key(const RunRecord& run);
 
-/// The runs without the shards that were merged into one of them: no time is to count twice.
+/// The runs without the shards that were merged into one of them, so that no time counts twice.
 [[nodiscard]] std::vector<RunRecord> without_merged_shards(std::vector<RunRecord> runs);
 
 /// Now, as the ledger writes it.

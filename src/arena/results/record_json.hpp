@@ -1,5 +1,5 @@
 #pragma once
-/// Parts of records as the ledger and the wire keep them, and what is read of them where they come back.
+/// Writes parts of records as JSON for the ledger and the wire, and reads them back.
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,21 +14,21 @@ namespace thresher::arena {
 [[nodiscard]] std::string to_json(const Machine& machine);
 [[nodiscard]] std::string to_json(const ClockSummary& clocks);
 
-/// What to_json wrote.
+/// Reads the output of to_json.
 [[nodiscard]] ClockSummary clocks_from_json(const std::string& clocks);
-/// Of a pitch as to_json(const Pitch&) writes it; nothing of an empty text.
+/// The claim of a pitch as to_json(const Pitch&) writes it; empty for an empty text.
 [[nodiscard]] std::optional<ClaimRecord> claim_from_json(const std::string& pitch);
-/// Of an opinion as opinion_json writes it; nothing of an empty text and without a prediction.
+/// The prediction of a score as opinion_json writes it; empty for an empty text and without a prediction.
 [[nodiscard]] std::optional<PanelRecord> panel_from_json(const std::string& opinion);
-/// What tells a machine from others.
+/// Distinguishes a machine from others.
 struct MachineLabel {
-  std::string name;   ///< of the host; empty: it was not recorded
+  std::string name;   ///< of the host; empty: not recorded
   std::string model;  ///< of the GPU, or else of the CPU
 };
 
-/// Of what to_json(const Machine&) wrote.
+/// Reads the output of to_json(const Machine&).
 [[nodiscard]] MachineLabel machine_from_json(const std::string& machine);
-/// The names of a run's suites, of its arguments.
+/// The names of a run's suites, from its arguments.
 [[nodiscard]] std::vector<std::string> suites_from_json(const std::string& arguments);
 
 }  // namespace thresher::arena

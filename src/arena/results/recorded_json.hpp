@@ -1,18 +1,18 @@
 #pragma once
-/// JSON that was recorded, and that somebody may have changed since.
+/// Reads recorded JSON, which may have been changed since.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 namespace thresher::arena {
 
-/// Throws Error(invalid_argument) for text that is nested deeper than anything that is recorded: whoever prints it
-/// again would call itself for every level.
+/// Throws Error(invalid_argument) for text that is nested deeper than any recorded text. A program that prints it would
+/// recurse once per level.
 void check_depth(std::string_view json);
 
 [[noreturn]] void fail_as_damaged(const nlohmann::json::exception& error);
 
-/// What `read` makes of recorded JSON; Error(invalid_argument) where that has another form than it was written in.
+/// Applies `read` to recorded JSON; throws Error(invalid_argument) where its form is not the one that was written.
 template <class Read>
 auto read_recorded(Read&& read) {
   try {

@@ -1,5 +1,5 @@
 #pragma once
-/// A tournament in parts: each shard is held on one machine, and the runs of all of them are merged into one.
+/// A tournament in parts: each shard runs on one machine, and their runs are merged into one.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,12 +18,12 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-/// Of "2/3"; nothing of a text that is no such thing.
+/// Parses "2/3"; empty for any other text.
 [[nodiscard]] std::optional<Shard> parse_shard(std::string_view text) noexcept;
 /// "2/3".
 [[nodiscard]] std::string label(Shard shard);
 
-/// One contestant on one suite, in the list that every shard of a tournament derives alike.
+/// One contestant on one suite, in the list that every shard of a tournament derives equally.
 struct MatchRecord {
   std::string suite;
   std::string contestant;
@@ -33,39 +33,39 @@ struct MatchRecord {
   bool operator==(const MatchRecord&) const = default;
 };
 
-/// What the run of a shard keeps of its tournament.
+/// A shard's record of its tournament.
 struct ShardRecord {
   Shard shard;
   std::vector<MatchRecord> matches;  ///< of the whole tournament; a match's place is its entry's ordinal
 };
 
-/// A shard in the run that it was merged into.
+/// The record of a shard in a merged run.
 struct MergedShard {
   int number = 1;
   std::string device;
   std::string machine;  ///< JSON object, to_json(const Machine&)
   std::string started;  ///< UTC, ISO 8601
   std::string ended;
-  std::string hash;                   ///< of the chain of the ledger it came from, at the shard's end
-  std::vector<std::int64_t> entries;  ///< ordinals of those that came from it
+  std::string hash;                   ///< of the source ledger's chain, at the shard's end
+  std::vector<std::int64_t> entries;  ///< ordinals of its entries
 };
 
-/// What a merged run keeps of the shards that it was merged from.
+/// A merged run's record of its shards.
 struct MergeRecord {
   int count = 1;
-  std::vector<MergedShard> shards;  ///< that held at least one of the entries, by number
-  std::vector<int> missing;         ///< whose entries are not there
-  /// Whose the entry is; null: nobody's.
+  std::vector<MergedShard> shards;  ///< those with at least one entry, by number
+  std::vector<int> missing;         ///< those without entries here
+  /// The shard of the entry; null when it has none.
   [[nodiscard]] const MergedShard* shard_of(std::int64_t ordinal) const;
 };
 
-/// Deals the matches to `count` shards, in their order and in runs of about the same cost, so that a suite's matches
-/// need their baseline's own row in few shards. That row counts in the shard of the first match that is held against
-/// it. `costs` has one for each match, more than 0, in any unit.
+/// Deals the matches to `count` shards, in their order and in runs of similar cost, so that few shards need a suite's
+/// baseline row. That row counts in the shard of its first match. `costs` has one value for each match, more than 0, in
+/// any unit.
 void deal(std::span<MatchRecord> matches, std::span<const double> costs, int count);
 
-/// Places of the matches that a shard holds: those that it was dealt, and the own row of every baseline that one of
-/// them is held against, so that whatever is compared was measured on one machine. Ascending.
+/// Places of the matches that a shard runs, ascending: its dealt matches, and the own row of each of their baselines.
+/// Compared times therefore come from one machine.
 [[nodiscard]] std::vector<std::size_t> matches_held(std::span<const MatchRecord> matches, int shard);
 
 /// Numbers for people, ascending: "1, 3-5".

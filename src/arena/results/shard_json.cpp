@@ -26,7 +26,7 @@ nlohmann::json to_json_value(const MergedShard& shard) {
           {"entries", shard.entries}};
 }
 
-/// What is the same in all shards of a tournament.
+/// The part that all shards of a tournament have in common.
 nlohmann::json common_part(const std::string& arguments) {
   nlohmann::json json = parse_recorded(arguments);
   read_recorded([&] {

@@ -1,5 +1,5 @@
 #pragma once
-/// What a run's arguments say of shards. A run is a shard, or it was merged from shards, or neither.
+/// Shards in a run's arguments. A run is a shard, or merged from shards, or neither.
 #include <optional>
 #include <string>
 
@@ -7,18 +7,18 @@
 
 namespace thresher::arena {
 
-/// The arguments with the shard that the run is of.
+/// The arguments with the run's shard.
 [[nodiscard]] std::string add_shard(const std::string& arguments, const ShardRecord& shard);
-/// The arguments of one of the shards as those of the run that they are merged into.
+/// The arguments of the merged run, made from those of one of its shards.
 [[nodiscard]] std::string add_merge(const std::string& arguments_of_shard, const MergeRecord& merge);
 
-/// What is named in the arguments; nothing of those of a run that is none. Error(invalid_argument) for what was not
-/// written by the functions above.
+/// The record in the arguments; empty when there is none. Error(invalid_argument) for text that the functions above did
+/// not write.
 [[nodiscard]] std::optional<ShardRecord> shard_from_json(const std::string& arguments);
 [[nodiscard]] std::optional<MergeRecord> merge_from_json(const std::string& arguments);
 
-/// What the arguments of two shards differ in although they are to be of one tournament: the name of what differs;
-/// empty: they are of one. Where a pitch's file lies is no difference, and neither is which of the shards it is.
+/// The name of the argument in which two shards of one tournament wrongly differ; empty when they agree. The path of a
+/// pitch's file and the shard's number may differ.
 [[nodiscard]] std::string differing_argument(const std::string& one, const std::string& other);
 
 }  // namespace thresher::arena

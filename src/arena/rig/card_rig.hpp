@@ -1,5 +1,5 @@
 #pragma once
-/// A card of the planner's table that is not in this machine, for tournaments whose contestants are not run.
+/// A card of the planner's table that is not in this machine, for tournaments that run no contestant.
 #include <memory>
 
 #include "arena/rig/rig.hpp"
@@ -7,7 +7,7 @@
 
 namespace thresher::arena {
 
-/// `card` outlives it. Its memory and its clock are the host's, which nobody asks; it has no ceilings.
+/// `card` outlives it. Its memory and its clock are the host's and stay unused; it has no ceilings.
 [[nodiscard]] std::unique_ptr<Rig> card_rig(const DeviceSpec& card);
 
 }  // namespace thresher::arena

@@ -1,19 +1,19 @@
 #pragma once
-/// What a machine can do at best.
+/// The upper limits of a machine.
 #include <string>
 
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::arena {
 
-/// What the machine can do at best, for floors; 0 where it is not known.
+/// The machine's upper limits, for floors; 0 where unknown.
 struct Ceilings {
-  double peak_operations_per_s = 0;       ///< of the matrix unit at the highest clock, from the data sheet
-  double sustained_operations_per_s = 0;  ///< measured on the day
+  double peak_operations_per_s = 0;       ///< of the tensor cores at the highest clock, from the data sheet
+  double sustained_operations_per_s = 0;  ///< measured today
   double bytes_per_s = 0;                 ///< of memory, measured
-  std::string method;                     ///< how these were found
-  double fast_rate = 1;                   ///< how many times as fast is the matrix unit of numerics `fast`
-  /// What `operations_per_s` is for a contestant of these numerics.
+  std::string method;                     ///< how these were determined
+  double fast_rate = 1;                   ///< the speed of the tensor cores with numerics `fast`, relative to `exact`
+  /// Scales `operations_per_s` for a contestant of these numerics.
   [[nodiscard]] double rate(double operations_per_s, Numerics numerics) const noexcept {
     return numerics == Numerics::fast ? fast_rate * operations_per_s : operations_per_s;
   }

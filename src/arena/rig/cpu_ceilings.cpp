@@ -25,7 +25,7 @@ double seconds(const std::function<void()>& body) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Operations a core can do in a clock, by the widest matrix or vector unit it has; 0 unknown.
+/// Operations of a core per clock, with its widest matrix or vector unit; 0 unknown.
 int operations_per_clock(const std::string& instructions) {
   const auto has = [&](const char* name) { return instructions.find(name) != std::string::npos; };
   if (has("amx_bf16")) {
@@ -40,7 +40,7 @@ int operations_per_clock(const std::string& instructions) {
   return has("avx2") && has("fma") ? 32 : 0;
 }
 
-/// Memory in large pages where the system gives them: a gigabyte of small ones takes longer to get than to read.
+/// Memory in large pages where the system has them: allocating a gigabyte of small ones takes longer than reading it.
 struct Unmap {
   std::size_t bytes;
   void operator()(std::uint64_t* memory) const { ::munmap(memory, bytes); }
@@ -56,7 +56,7 @@ Pages map_pages(std::size_t bytes) {
   return Pages(static_cast<std::uint64_t*>(memory), Unmap{bytes});
 }
 
-/// All processors read a buffer that no cache holds; the best of three passes. 0 where there is no memory for that.
+/// All processors read a buffer larger than any cache; the best of three passes. 0 where memory is too small.
 double read_bytes_per_s(const MachineInfo& machine) {
   const std::size_t wanted = std::max<std::size_t>(2 * machine.last_level_cache_bytes, std::size_t{256} << 20);
   const std::size_t bytes = std::min({wanted, std::size_t{1} << 30, HostMemory().available_bytes() / 4});

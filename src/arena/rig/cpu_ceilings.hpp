@@ -1,5 +1,5 @@
 #pragma once
-/// What this CPU can do at best.
+/// The upper limits of this CPU.
 #include "arena/rig/rig.hpp"
 
 namespace thresher::arena {

@@ -17,7 +17,7 @@ constexpr std::int64_t product_side = 8192;
 constexpr std::size_t copied_bytes = std::size_t{1} << 30;
 constexpr double heat_us = 0.5e6;
 
-/// Seconds of one of `repeats` calls on a stream.
+/// Seconds per call, over `repeats` calls on a stream.
 double seconds_each(const runtime::OwnedStream& stream, int repeats, const std::function<void()>& call) {
   const runtime::Event start(stream.ordinal());
   const runtime::Event end(stream.ordinal());

@@ -18,7 +18,7 @@ class CudaMemory final : public Memory {
   void fill(void* to, std::uint8_t byte, std::size_t bytes) override;
   void upload(void* to, const void* from_host, std::size_t bytes) override;
   void download(void* to_host, const void* from, std::size_t bytes) override;
-  /// What the driver says is free, less a reserve for contexts, graphs and libraries.
+  /// The driver's free memory, less a reserve for contexts, graphs and libraries.
   [[nodiscard]] std::size_t available_bytes() override;
 
  private:

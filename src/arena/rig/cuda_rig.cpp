@@ -58,7 +58,7 @@ class CudaRig final : public Rig {
       }
       runtime::set_persisting_cache_bytes(ordinal_, persisting_bytes_);
     } catch (const Error&) {
-      return {};  // of a GPU that failed, which whoever waits for it is told
+      return {};  // the GPU failed; the caller that waits for it gets the error
     }
     return "it left a part of the GPU's cache set aside for lines that persist";
   }
@@ -77,9 +77,9 @@ class CudaRig final : public Rig {
   CudaClock clock_;
   runtime::OwnedStream stream_;
   ops::CudaPause pause_;
-  std::size_t persisting_bytes_;  ///< of the cache, before anybody ran
+  std::size_t persisting_bytes_;  ///< of the cache, before any contestant ran
   std::optional<Ceilings> ceilings_;
-  std::unique_ptr<GuardedBuffer> scratch_;  ///< what is in the cache after a flush
+  std::unique_ptr<GuardedBuffer> scratch_;  ///< fills the cache in a flush
 };
 
 Machine CudaRig::machine() const {

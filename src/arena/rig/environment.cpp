@@ -12,7 +12,7 @@ namespace thresher::arena {
 namespace {
 
 #if defined(__x86_64__)
-/// Without the flags of what has happened, which every computation sets.
+/// Without the exception flags, which every computation sets.
 std::uint32_t floating_point_mode() { return _mm_getcsr() & ~0x3FU; }
 void set_floating_point_mode(std::uint32_t mode) { _mm_setcsr(mode); }
 #else
@@ -23,7 +23,7 @@ void set_floating_point_mode(std::uint32_t mode) { std::fesetround(static_cast<i
 using Ask = int (*)();
 using Set = void (*)(int);
 
-/// OpenMP's, if some library has brought it into this process.
+/// OpenMP's, if a library has loaded it into this process.
 int threads_of_a_team() {
   const auto ask = reinterpret_cast<Ask>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
   return ask == nullptr ? 0 : ask();

@@ -1,5 +1,5 @@
 #pragma once
-/// What a contestant may find but not leave changed for those that come after it.
+/// State that a contestant may not leave changed for those after it.
 #include <sched.h>
 
 #include <cstdint>
@@ -7,20 +7,20 @@
 
 namespace thresher::arena {
 
-/// Of the calling thread, and of its process. What lies on a device is put right by its rig.
+/// State of the calling thread and of its process. A device's state is restored by its rig.
 class Environment {
  public:
-  /// As it is now.
+  /// Records the present state.
   Environment();
-  /// One sentence's end about what is no longer as it was, "left subnormal numbers flushed to zero"; empty when all is.
-  /// What was changed is put right, as far as an ordinary user may.
+  /// Restores the recorded state as far as an ordinary user may. Returns the end of a sentence about the changes, "left
+  /// subnormal numbers flushed to zero"; empty when there are none.
   [[nodiscard]] std::string restore() const;
 
  private:
   std::uint32_t floating_point_;
   cpu_set_t processors_{};
   int priority_;
-  int threads_of_a_team_;  ///< of OpenMP; 0 where nobody uses it
+  int threads_of_a_team_;  ///< of OpenMP; 0 where it is not loaded
 };
 
 }  // namespace thresher::arena

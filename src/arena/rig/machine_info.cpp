@@ -48,7 +48,7 @@ std::size_t size_in_bytes(const std::string& text) {
   return value << (unit == 'K' ? 10U : unit == 'M' ? 20U : unit == 'G' ? 30U : 0U);
 }
 
-/// The highest level's caches, each counted once however many processors share it.
+/// The highest level's caches, each counted once even if several processors share it.
 std::size_t last_level_cache_bytes() {
   std::map<int, std::map<std::string, std::size_t>> by_level;  // level → shared_cpu_list → bytes
   std::error_code ignored;

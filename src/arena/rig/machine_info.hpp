@@ -1,5 +1,5 @@
 #pragma once
-/// What the operating system tells of the CPU, and the driver of a GPU.
+/// The CPU as the operating system describes it, and a GPU as its driver does.
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@ struct MachineInfo {
   std::string operating_system;
   std::string kernel;
   bool is_virtual = false;
-  std::string instructions;  ///< those that matter here, as /proc/cpuinfo spells them: "avx2 avx512f amx_bf16"
+  std::string instructions;  ///< the relevant ones, as /proc/cpuinfo spells them: "avx2 avx512f amx_bf16"
 };
 
 [[nodiscard]] const MachineInfo& machine_info();
@@ -34,15 +34,15 @@ struct GpuInfo {
   std::size_t cublaslt = 0;
 };
 
-/// What a tournament is held on.
+/// The machine of a tournament.
 struct Machine {
   std::string device;  ///< "cpu", "cuda:0"
   MachineInfo host;
   std::optional<GpuInfo> gpu{};  ///< of the device, when it is one
-  std::string name{};            ///< host_name() where it has to be told from others; empty: it has not
+  std::string name{};            ///< host_name() where it must be distinguished from others; else empty
 };
 
-/// What this machine is called among others.
+/// This machine's name in its network.
 [[nodiscard]] std::string host_name();
 
 }  // namespace thresher::arena

@@ -38,7 +38,7 @@ std::size_t free_memory_bytes() {
   return static_cast<std::size_t>(::sysconf(_SC_AVPHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// What a container may still take; no limit where there is none ("max" is not a number).
+/// The remaining memory of a container; no limit where there is none ("max" is not a number).
 std::size_t control_group_bytes() {
   const auto limit = first_number("/sys/fs/cgroup/memory.max");
   const auto used = first_number("/sys/fs/cgroup/memory.current");

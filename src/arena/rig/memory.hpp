@@ -1,5 +1,5 @@
 #pragma once
-/// Memory of a device as the arena uses it, and buffers whose surroundings are watched.
+/// Memory of a device for the arena, and buffers between guard zones.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ class Memory {
   virtual void fill(void* to, std::uint8_t byte, std::size_t bytes) = 0;
   virtual void upload(void* to, const void* from_host, std::size_t bytes) = 0;
   virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
-  /// What could still be allocated.
+  /// Bytes that can still be allocated.
   [[nodiscard]] virtual std::size_t available_bytes() = 0;
 };
 
@@ -38,7 +38,7 @@ class HostMemory final : public Memory {
   [[nodiscard]] std::size_t available_bytes() override;
 };
 
-/// A write where nobody may write.
+/// A write into a guard zone.
 struct GuardDamage {
   bool after = false;        ///< past the end; else before the beginning
   std::size_t distance = 0;  ///< bytes from the buffer's edge to the nearest damaged byte, 1 being next to it
@@ -48,8 +48,8 @@ struct GuardDamage {
 /// Device memory between two guard zones. The one behind starts at the very next byte.
 class GuardedBuffer {
  public:
-  /// Of each zone: as much as the buffer itself takes, within bounds, so that zones of hundreds of small buffers do not
-  /// take more time than all that they guard.
+  /// Bytes of each zone: the size of the buffer itself, within bounds. Zones of hundreds of small buffers then take no
+  /// more time than the buffers.
   [[nodiscard]] static constexpr std::size_t zone_bytes(std::size_t buffer_bytes) {
     constexpr std::size_t alignment = 256;
     return std::clamp((buffer_bytes + alignment - 1) / alignment * alignment, min_zone_bytes, max_zone_bytes);

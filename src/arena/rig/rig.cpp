@@ -16,7 +16,7 @@
 namespace thresher::arena {
 namespace {
 
-/// More than this takes longer to pass over than what it is done for.
+/// A larger flush takes longer than it is worth.
 constexpr std::size_t max_flushed_bytes = std::size_t{256} << 20;
 /// Where the cache is unknown.
 constexpr std::size_t assumed_cache_bytes = std::size_t{64} << 20;
@@ -30,7 +30,8 @@ class CpuRig final : public Rig {
   [[nodiscard]] Stream stream() override { return {}; }
   void wait() override {}
   [[nodiscard]] std::size_t last_level_cache_bytes() const override { return machine_info().last_level_cache_bytes; }
-  /// On all processors at once, whose own caches are flushed too: one alone takes ten times as long for a large cache.
+  /// Uses all processors at once, which flushes their own caches too: one alone takes ten times as long for a large
+  /// cache.
   void flush_caches() override {
     const std::size_t cache_bytes = last_level_cache_bytes() > 0 ? last_level_cache_bytes() : assumed_cache_bytes;
     scratch_.resize(std::min(2 * cache_bytes, max_flushed_bytes) / sizeof(std::uint64_t));

@@ -1,5 +1,5 @@
 #pragma once
-/// The machine a tournament runs on: one device with its memory, its clock and what is known of it.
+/// The machine of a tournament: one device with its memory, its clock and its limits.
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -20,19 +20,19 @@ class Rig {
   [[nodiscard]] virtual Device device() const = 0;
   [[nodiscard]] virtual Memory& memory() = 0;
   [[nodiscard]] virtual Clock& clock() = 0;
-  /// Where calls that are not timed go.
+  /// The stream for calls that are not timed.
   [[nodiscard]] virtual Stream stream() = 0;
-  /// Until the device is idle; throws Error(device) when something failed.
+  /// Waits until the device is idle; throws Error(device) when something failed.
   virtual void wait() = 0;
-  /// Until everything on `stream` is done, whatever goes on elsewhere on the device.
+  /// Waits until everything on `stream` is done, regardless of other work on the device.
   virtual void wait_for_stream() { wait(); }
-  /// Keeps `stream` busy for so long from now on, and nothing else. False where calls are complete on return.
+  /// Keeps only `stream` busy for that long from now on. False where calls are complete on return.
   virtual bool hold_stream(double /*microseconds*/) { return false; }
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() const = 0;
-  /// Leaves nothing of anybody's data in the caches, as far as the machine lets a user.
+  /// Removes all data from the caches, as far as the machine lets a user.
   virtual void flush_caches() {}
-  /// Makes the device as those that come next expect to find it. One sentence about what a contestant had left changed;
-  /// empty when nothing was, as far as that can be told.
+  /// Restores the device's state for the next contestant. One sentence about the changes of the last contestant; empty
+  /// when none is detected.
   virtual std::string restore() { return {}; }
   /// Measured on the first call.
   [[nodiscard]] virtual const Ceilings& ceilings() = 0;

@@ -36,7 +36,7 @@ std::vector<Distribution> read_distributions(const ConfigTable& top) {
   return distributions;
 }
 
-/// A distribution that no problem can take would be passed over in silence.
+/// Rejects a distribution that no problem supports, which would otherwise be skipped silently.
 void check_offered(const ConfigTable& top, const Suite& suite) {
   const Operation& operation = suite.problems.front().operation();
   const auto offered = [&](Distribution distribution) {

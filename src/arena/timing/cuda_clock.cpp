@@ -11,7 +11,7 @@
 namespace thresher::arena {
 namespace {
 
-/// Graphs that are kept: three roles in two kinds of rotation, and some places in it.
+/// The number of kept graphs: three roles in two kinds of rotation, and some places in it.
 constexpr std::size_t max_graphs = 24;
 
 /// Time in which the host enqueues events and graph while the GPU is kept busy, so that no gap is measured.
@@ -43,7 +43,7 @@ const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
   }
   if (std::none_of(graphs_.begin(), graphs_.end(),
                    [&](const auto& entry) { return std::get<0>(entry.first) == runner.id(); })) {
-    runner.run(stream_.get(), batch.set_of(0));  // what a foreign kernel does lazily may not happen in a capture
+    runner.run(stream_.get(), batch.set_of(0));  // a user kernel's lazy initialization may not happen in a capture
     stream_.synchronize();
   }
   runtime::Graph graph = runtime::Graph::capture(ordinal_, [&](Stream stream) {
@@ -60,12 +60,12 @@ const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
 
 void CudaClock::get_ready(Runner& runner, const Batch& batch) {
   (void)captured(runner, batch);
-  pause_.enqueue(stream_.get(), 0);  // whose code is loaded when it is first launched
+  pause_.enqueue(stream_.get(), 0);  // loads its code, which happens at the first launch
   runtime::synchronize_device(ordinal_);
 }
 
 Reading CudaClock::measure(Runner& runner, const Batch& batch) {
-  // On a thread of its own, because NVML at times takes longer than the batch, which the watch must not see.
+  // NVML at times takes longer than the batch; in a thread of its own it does not delay the watch.
   std::future<Telemetry> telemetry;
   const Reading reading =
       time(runner, batch, [&] { telemetry = std::async(std::launch::async, gpu_telemetry, ordinal_); });

@@ -13,7 +13,7 @@
 
 namespace thresher::arena {
 
-/// What NVML says of the GPU at this moment.
+/// The GPU's present state, as NVML reports it.
 [[nodiscard]] Telemetry gpu_telemetry(int ordinal);
 
 class CudaClock final : public Clock {
@@ -23,21 +23,21 @@ class CudaClock final : public Clock {
   [[nodiscard]] std::string_view name() const override { return "CUDA events around a graph"; }
   /// Captures the batch the first time; later measurements of the same batch launch the same graph. The watch runs
   /// until the whole GPU is idle, so that work on another stream shows. Throws Error(device) when the runner allocates,
-  /// synchronises or enqueues nothing on the clock's stream.
+  /// synchronizes or enqueues nothing on the clock's stream.
   [[nodiscard]] Reading measure(Runner& runner, const Batch& batch) override;
-  /// Captures the batch now and waits until the GPU is idle, so that the next measurement of it has but to launch.
+  /// Captures the batch now and waits until the GPU is idle, so that its next measurement only launches.
   void get_ready(Runner& runner, const Batch& batch);
-  /// As `measure`, without telemetry; `meanwhile` is called once the batch is under way.
+  /// Like `measure`, without telemetry; calls `meanwhile` while the batch runs.
   [[nodiscard]] Reading time(Runner& runner, const Batch& batch, const std::function<void()>& meanwhile = [] {});
   void rest(double seconds) override;
   [[nodiscard]] double now_s() override;
-  /// What NVML said in the middle of the last measurement.
+  /// NVML's state in the middle of the last measurement.
   [[nodiscard]] Telemetry telemetry() override { return telemetry_; }
-  /// Events tick in half microseconds, and the first and last call of a batch overlap nothing.
+  /// Events have a resolution of half a microsecond, and the first and last call of a batch overlap nothing.
   [[nodiscard]] double shortest_batch_us() const override { return 2000; }
 
  private:
-  /// Runner, and what the batch holds.
+  /// The runner and the batch's fields.
   using Key = std::tuple<std::uint64_t, std::size_t, std::size_t, std::size_t>;
   const runtime::Graph& captured(Runner& runner, const Batch& batch);
 

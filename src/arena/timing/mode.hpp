@@ -7,18 +7,18 @@
 namespace thresher::arena {
 
 enum class TimingMode : std::uint8_t {
-  cold_burst,      ///< rotating input sets, the machine rested before each sample
-  cold_sustained,  ///< rotating input sets, after 0.25 s of back-to-back calls and without rest
+  cold_burst,      ///< rotating input sets, after a pause before each sample
+  cold_sustained,  ///< rotating input sets, after 0.25 s of back-to-back calls and without a pause
   warm_burst,      ///< one input set, run once before each sample
   warm_sustained,
 };
 
 inline constexpr std::array all_modes{TimingMode::cold_burst, TimingMode::cold_sustained, TimingMode::warm_burst,
                                       TimingMode::warm_sustained};
-/// The modes a verdict rests on; the others are shown. Where nothing is cold, the warm ones decide.
+/// The modes that decide a verdict; the others are only shown. Where nothing is cold, the warm ones decide.
 inline constexpr std::array cold_modes{TimingMode::cold_burst, TimingMode::cold_sustained};
 inline constexpr std::array warm_modes{TimingMode::warm_burst, TimingMode::warm_sustained};
-/// What is predicted, what the standings are about and what tuning goes by: cold where a suite is timed cold.
+/// The mode of predictions, standings and tuning: cold where a suite is timed cold.
 inline constexpr std::array headline_modes{TimingMode::cold_burst, TimingMode::warm_burst};
 
 /// "cold burst", … as in the ledger and the report.

@@ -13,7 +13,7 @@
 namespace thresher::arena {
 namespace {
 
-/// A thread that ran or waited for less of the time did not ask for a processor to speak of.
+/// A thread that ran or waited for a smaller share of the time hardly needed a processor.
 constexpr double share_of_who_wants_to_run = 0.05;
 
 double now_us() {
@@ -26,7 +26,7 @@ std::optional<ThreadUse> use_of_thread(const std::filesystem::path& folder) {
   return file >> use.ran_ns >> use.waited_ns >> use.runs ? std::optional(use) : std::nullopt;
 }
 
-/// What it had since; all of it where another had its number before.
+/// The use since `before`; all of it where another thread had its number before.
 ThreadUse since(const ThreadUse& now, const ThreadUse* before) {
   if (before == nullptr || now.ran_ns < before->ran_ns || now.waited_ns < before->waited_ns ||
       now.runs < before->runs) {
@@ -49,7 +49,7 @@ std::optional<ThreadUses> thread_uses(pid_t process, const std::filesystem::path
       continue;
     }
     if (const std::optional<ThreadUse> use = use_of_thread(task->path())) {
-      uses[thread] = *use;  // else it ended a moment ago, or nobody counts
+      uses[thread] = *use;  // otherwise it ended a moment ago, or the kernel does not count
     }
   }
   return uses.empty() ? std::nullopt : std::optional(std::move(uses));

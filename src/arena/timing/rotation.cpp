@@ -7,7 +7,7 @@
 namespace thresher::arena {
 namespace {
 
-/// Where the cache is unknown, rotate over what no cache of today holds.
+/// Where the cache is unknown, the rotation exceeds any present cache.
 constexpr std::size_t assumed_cache_bytes = std::size_t{64} << 20;
 
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }

@@ -1,5 +1,5 @@
 #pragma once
-/// A contestant bound to a problem and its input sets: the thing that is timed.
+/// A contestant bound to a problem and its input sets: the object that is timed.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +20,10 @@ class Runner {
   /// Computes the outputs of input set `set`. Asynchronous and capturable on a GPU, complete on return on the CPU.
   virtual void run(Stream stream, std::size_t set) = 0;
 
-  /// Sentences about writes outside the buffers that the runner itself holds (its workspace); empty when there are
-  /// none.
+  /// Sentences about writes outside the runner's own buffers (its workspace); empty when there are none.
   [[nodiscard]] virtual std::vector<std::string> guard_damage() const { return {}; }
 
-  /// Unique in this process, never reused: a clock may keep what it captured under this key.
+  /// Unique in this process, never reused: a clock may cache captures under this key.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
 
  private:

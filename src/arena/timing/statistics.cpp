@@ -10,13 +10,13 @@ namespace thresher::arena {
 namespace {
 
 constexpr std::size_t num_resamples = 2000;
-/// Whoever is told from an equal is told so wrongly once in a thousand times.
+/// The probability that equal contestants are wrongly called different.
 constexpr double error_rate = 1e-3;
 constexpr std::size_t num_draws = 8000;
-/// Nothing that happens in a few rounds makes an equal so many times slower in each of them, beside what the baseline's
-/// own samples show.
+/// No disturbance in a few rounds makes equals this much slower in each of them, beyond the spread of the baseline's
+/// own samples.
 constexpr double beyond_few_rounds = 3;
-/// A machine that stands still for a moment does so in one round.
+/// A machine that stops for a moment does so in one round.
 constexpr int fewest_rounds_of_a_loser = 2;
 
 /// Sorts `scratch`.
@@ -30,8 +30,8 @@ double median_in_place(std::vector<double>& scratch) {
   return (*std::max_element(scratch.begin(), scratch.begin() + static_cast<std::ptrdiff_t>(middle)) + upper) / 2;
 }
 
-/// Draws one fewer than there are: with as many, the intervals of 6 to 15 values hold the truth too seldom (86 to 94 %
-/// instead of 95), with one fewer 91 to 96 %.
+/// Draws one value fewer than there are: with as many, the intervals of 6 to 15 values hold the truth too seldom (86 to
+/// 94 % instead of 95), with one fewer 91 to 96 %.
 double resampled_median(std::span<const double> values, Random& random, std::vector<double>& scratch) {
   scratch.resize(std::max<std::size_t>(values.size() - 1, 1));
   for (double& value : scratch) {
@@ -40,7 +40,7 @@ double resampled_median(std::span<const double> values, Random& random, std::vec
   return median_in_place(scratch);
 }
 
-/// The interval that holds the middle 95 % of `resampled`, widened where needed to hold `value`.
+/// The interval of the middle 95 % of `resampled`, extended where needed to contain `value`.
 Estimate percentile_interval(double value, std::vector<double> resampled) {
   std::sort(resampled.begin(), resampled.end());
   const std::size_t tail = resampled.size() / 40;
@@ -104,7 +104,7 @@ double rank_test(std::span<const double> greater, std::span<const double> smalle
 }
 
 double chance_factor(std::span<const double> one, std::span<const double> other) {
-  std::vector<double> around;  // each list about its own median
+  std::vector<double> around;  // each list relative to its own median
   for (const std::span<const double> list : {one, other}) {
     const double middle = median(list);
     std::transform(list.begin(), list.end(), std::back_inserter(around), [&](double value) { return value / middle; });

@@ -11,7 +11,7 @@
 namespace thresher::arena {
 namespace {
 
-/// The device's clock may not show more than the host's watch around it, nor leave most of a long batch out.
+/// The device's clock may not exceed the host's watch around it, nor omit most of a long batch.
 std::string reading_fault(const Reading& reading, const Batch& batch) {
   if (!std::isfinite(reading.us_per_call) || reading.us_per_call <= 0) {
     return fmt::format("the clock says {} us for a call", reading.us_per_call);
@@ -30,11 +30,11 @@ std::string reading_fault(const Reading& reading, const Batch& batch) {
   return {};
 }
 
-/// Times the batches of one contestant on one problem; keeps the place in the rotation, which all roles share so that
-/// nobody finds a set that another has just used.
+/// Times the batches of one contestant on one problem. All roles share one place in the rotation, so that no role gets
+/// a set that another has just used.
 class Timer {
  public:
-  /// Without an attendant the sets stay as they are, and calls of a sample may share them.
+  /// Without an attendant the sets stay unchanged, and calls of a sample may share them.
   Timer(std::optional<Clocked> contestant, Clocked baseline, Attendant* attendant, const SetRanges& sets,
         const TimingOptions& options, Random& random, Times& times)
       : contestant_(contestant),
@@ -77,7 +77,7 @@ class Timer {
   [[nodiscard]] bool is_over() const { return !times_.clock_fault.empty() || !times_.output_fault.empty(); }
   Clocked& clocked(Role role) { return role == Role::contestant ? *contestant_ : baseline_; }
   std::size_t num_roles() const { return contestant_ ? 3 : 2; }
-  /// Without what was done aside.
+  /// Without the time spent aside.
   double used_s() { return clock_.now_s() - start_s_ - times_.aside_s; }
 
   std::optional<double> measure(Role role, const Batch& batch) {
@@ -90,7 +90,7 @@ class Timer {
     return reading.us_per_call;
   }
 
-  /// Seconds that it took; they count as done aside.
+  /// Returns its seconds; they count as time spent aside.
   template <class Work>
   double aside(Work work) {
     const double start_s = clock_.now_s();
@@ -116,7 +116,7 @@ class Timer {
     }
   }
 
-  /// Whole outputs are looked at as long as that takes no more time than the samples, and now and then in any case.
+  /// Checks whole outputs as long as that takes no more time than the samples, and occasionally in any case.
   [[nodiscard]] bool inspect(Role role, const Batch& batch) {
     if (attendant_ == nullptr) {
       return true;
@@ -127,8 +127,8 @@ class Timer {
     return times_.output_fault.empty();
   }
 
-  /// The first call of each (which may compile or fault pages in) is not counted, nor are those that waited as long as
-  /// others can be had.
+  /// Does not count the first call of each (which may compile or fault pages in), nor those that waited, as long as
+  /// others are available.
   void estimate() {
     constexpr int max_calls = 8;
     for (const Role role : {Role::baseline, Role::contestant}) {
@@ -150,13 +150,13 @@ class Timer {
     }
   }
 
-  /// Sets that timed calls of the mode may use; the last of the warm ones warms up.
+  /// Sets that timed calls of the mode may use; the last of the warm ones is for warming up.
   std::size_t usable_sets(TimingMode mode) const {
     return is_cold(mode) ? sets_.cold.count : attendant_ == nullptr ? 1 : sets_.warm.count - 1;
   }
 
-  /// Enough calls for the clock, and whole turns of the rotation where they are that many. With an attendant no more
-  /// than there are sets.
+  /// Enough calls for the clock, in whole cycles of the rotation if they exceed one. With an attendant at most one call
+  /// per set.
   std::size_t calls_per_sample(TimingMode mode) const {
     const double shortest_us =
         std::max(clock_.shortest_batch_us(), contestant_ ? contestant_->clock.shortest_batch_us() : 0);
@@ -173,7 +173,7 @@ class Timer {
     if (!is_cold(mode)) {
       return attendant_ == nullptr ? Batch{calls, sets_.warm.base, 1} : sets_.warm.batch(calls);
     }
-    const Batch batch{calls, next_set_, sets_.cold.count};  // which begin with the first set
+    const Batch batch{calls, next_set_, sets_.cold.count};  // they begin with the first set
     next_set_ = (next_set_ + calls) % sets_.cold.count;
     return batch;
   }
@@ -207,7 +207,8 @@ class Timer {
     time_rounds(mode, options_.max_rounds, used_s() + left_s / modes_left, options_.budget_s);
   }
 
-  /// Rounds until `end_s`, the first few of a mode until `last_s`: of samples, and what is done aside may take as long.
+  /// Takes rounds of samples until `end_s`, and the first few of a mode until `last_s`. Work aside may take equally
+  /// long.
   void time_rounds(ModeTimes& mode, int most, double end_s, double last_s) {
     const double aside_end_s = times_.aside_s + std::max(end_s - used_s(), 0.0);
     sample_again_until_s_ = last_s;
@@ -237,7 +238,7 @@ class Timer {
 
   [[nodiscard]] std::array<TimingMode, 2> deciding_modes() const { return options_.warm ? warm_modes : cold_modes; }
 
-  /// What is said of the mode if so many rounds are as those that were taken.
+  /// The comparison of the mode if its remaining rounds equal those that were taken.
   [[nodiscard]] static Comparison after_rounds(const ModeTimes& mode, int rounds) {
     Random random(static_cast<std::uint64_t>(mode.rounds()));
     return compare(median_estimate(mode.speedups(), random), median_estimate(mode.self_ratios(), random), rounds);
@@ -245,15 +246,15 @@ class Timer {
   [[nodiscard]] static bool is_too_noisy(const ModeTimes& mode) {
     return mode.rounds() == 0 || after_rounds(mode, mode.rounds()) == Comparison::too_noisy;
   }
-  /// Whoever would lose by another round is given it, however long that takes: one alone rejects nobody, and who is
-  /// slower beyond doubt is rejected. Not on a machine on which samples are dropped, where it may never come.
+  /// A contestant that would lose gets another round, however long it takes: one round alone rejects none, and one that
+  /// is slower beyond doubt is rejected. Machines on which samples are dropped are excepted: the round may never come.
   [[nodiscard]] bool needs_another(const ModeTimes& mode) const {
     return contestant_ && mode.mode == deciding_modes().front() && mode.rounds() == 1 && mode.waited == 0 &&
            after_rounds(mode, mode.rounds() + 1) == Comparison::slower;
   }
 
-  /// As many rounds again, and again, so that few looks are taken: each look at equals is another chance to find them
-  /// different.
+  /// Doubles the number of rounds repeatedly, so that few comparisons are made: each comparison of equals is another
+  /// chance to find them different.
   void go_on_while_too_noisy() {
     for (double times = 2; contestant_ && times <= options_.patience; times *= 2) {
       const double until_s = times * options_.budget_s;
@@ -269,7 +270,7 @@ class Timer {
     }
   }
 
-  /// Of the first mode that decides in which enough samples were taken and too few remain.
+  /// The reason, for the first deciding mode in which enough samples were taken and too few remain.
   [[nodiscard]] std::string why_too_few() const {
     for (const TimingMode which : deciding_modes()) {
       const ModeTimes& mode = times_.mode(which);
@@ -292,7 +293,7 @@ class Timer {
     }
   }
 
-  /// What comes between inputs and sample: rest in a burst, work where the machine had been idle in a sustained mode,
+  /// The steps between inputs and sample: a pause in a burst, work in a sustained mode where the machine had been idle,
   /// and a call that warms the weights.
   [[nodiscard]] bool lead_in(Role role, const ModeTimes& mode) {
     if (is_burst(mode.mode)) {
@@ -308,8 +309,8 @@ class Timer {
     return {1, last, last + 1};
   }
 
-  /// One sample that counts, after others that do not; nothing where its outputs do not hold, and where all have waited
-  /// until there was no time left for another.
+  /// One sample that counts, after others that do not. Empty where its outputs do not hold, and where all waited until
+  /// no time was left.
   std::optional<double> sample(Role role, ModeTimes& mode) {
     for (;;) {
       const std::optional<double> us = sample_of_any_kind(role, mode);
@@ -333,7 +334,7 @@ class Timer {
   std::optional<double> sample_of_any_kind(Role role, const ModeTimes& mode) {
     check_time();
     const Batch batch = next_batch(mode.mode, mode.calls_per_sample);
-    // A sustained mode has no time for it: the machine would cool down.
+    // A sustained mode has no time for two steps: the machine would cool down.
     const bool in_two_steps = !is_cold(mode.mode) && is_burst(mode.mode);
     if (!is_cold(mode.mode)) {
       prepare(role, warm_up(), mode.mode);
@@ -349,7 +350,7 @@ class Timer {
     return us && inspect(role, batch) ? us : std::nullopt;
   }
 
-  /// One sample of each role in random order; a round that is cut short leaves nothing behind.
+  /// One sample of each role in random order; a round that is cut short leaves no samples.
   void time_round(ModeTimes& mode) {
     std::vector<Role> order{Role::baseline, Role::baseline_again};
     if (contestant_) {
@@ -385,14 +386,14 @@ class Timer {
   double start_s_ = 0;
   double fastest_us_ = 0;
   double slowest_us_ = 0;
-  double idle_s_ = 0;                ///< since the machine was last at work, in a sustained mode
-  bool waited_ = false;              ///< what was measured last, for processors that others used
-  double sample_again_until_s_ = 0;  ///< in the place of one that was dropped: as long as so much is used
+  double idle_s_ = 0;                ///< time without work, in a sustained mode
+  bool waited_ = false;              ///< the last measurement, for processors that others used
+  double sample_again_until_s_ = 0;  ///< replaces dropped samples until this time is used
   double sample_again_until_aside_s_ = 0;
   std::size_t next_set_ = 0;
 };
 
-/// A clock that ticks so coarsely that samples coincide cannot tell noise from none.
+/// A clock with a coarse resolution makes samples coincide, and then noise cannot be seen.
 std::string stillness_fault(const Times& times) {
   for (const ModeTimes& mode : times.modes) {
     std::vector<double> samples = mode.baseline_us;

@@ -10,7 +10,7 @@ class WallClock final : public Clock {
   [[nodiscard]] Reading measure(Runner& runner, const Batch& batch) override;
   void rest(double seconds) override;
   [[nodiscard]] double now_s() override;
-  /// Core 0's clock and the hottest thermal zone, where the system tells.
+  /// Core 0's clock and the hottest thermal zone, where the system reports them.
   [[nodiscard]] Telemetry telemetry() override;
   [[nodiscard]] double shortest_batch_us() const override { return 2000; }
   [[nodiscard]] std::string unseen() const override;
