@@ -1,17 +1,17 @@
 #pragma once
-/// How long a match may take, and how much of that its contestant's own process took, by a clock that is handed in.
+/// The time limit of a match, and the share of its contestant's process, by a clock that the caller passes.
 #include <functional>
 #include <stdexcept>
 #include <string>
 
 namespace thresher::arena {
 
-/// Ends a match, whoever is at work. It is no Error, which would be held against whoever is asked just then.
+/// Ends a match. It is no Error, which would count against the contestant under test.
 class MatchOver : public std::runtime_error {
  public:
   MatchOver(const std::string& sentence, bool is_contestants)
       : std::runtime_error(sentence), is_contestants_(is_contestants) {}
-  /// Whether it is the contestant's doing, whose process took more than half of the time.
+  /// Whether the contestant caused it: its process took more than half of the time.
   [[nodiscard]] bool is_contestants() const { return is_contestants_; }
 
  private:
@@ -23,7 +23,7 @@ class MatchTime {
   /// `now_s`: seconds since some moment, never decreasing.
   explicit MatchTime(std::function<double()> now_s) : now_s_(std::move(now_s)) {}
 
-  /// A match begins, which may take so long; 0: as long as it likes.
+  /// Begins a match with that limit; 0: none.
   void begin(double limit_s);
   [[nodiscard]] double now_s() const { return now_s_(); }
   [[nodiscard]] bool is_over() const;
@@ -40,8 +40,8 @@ class MatchTime {
   double contestants_s_ = 0;
 };
 
-/// What a match with a kernel from outside may take where the host names no limit: several times what one takes that is
-/// timed for so many seconds on each problem, and judged in so many trials of correctness.
+/// The default limit of a match with a user kernel. It is several times the time of a match with so many seconds of
+/// timing per problem and so many trials of correctness.
 [[nodiscard]] double usual_match_s(double seconds, std::size_t timed_problems, std::size_t trials);
 
 }  // namespace thresher::arena

@@ -12,7 +12,7 @@ namespace thresher::arena {
 [[nodiscard]] std::span<const Operation* const> operations();
 [[nodiscard]] std::vector<std::string_view> operation_names();
 
-/// Throws Error(invalid_argument) that names the operations there are.
+/// Throws Error(invalid_argument) for an unknown name, and lists the operations.
 [[nodiscard]] const Operation& find_operation(std::string_view name);
 
 }  // namespace thresher::arena

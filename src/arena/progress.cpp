@@ -18,7 +18,7 @@ constexpr int bar_width = 24;
 constexpr double redraw_s = 0.1;
 constexpr double line_s = 5;  // between plain lines
 
-/// Of a terminal that does not say.
+/// For a terminal that does not report its width.
 constexpr std::size_t usual_columns = 80;
 
 std::size_t standard_error_columns() {
@@ -106,7 +106,7 @@ void Progress::draw(const std::string& what, bool is_new) {
   if (columns_) {
     const int filled = static_cast<int>(std::lround(share * bar_width));
     const std::string bar = fmt::format("[{:=<{}}{: <{}}] {}", "", filled, "", bar_width - filled, line);
-    // Whatever reaches the last column may go on to a line of its own, which stays behind.
+    // A text that reaches the last column may wrap into a new line, which would stay behind.
     print_note(out_, fmt::format("\r\x1b[K{}", first_columns(bar, columns_() - 1)));
     bar_stands_ = true;
   } else {

@@ -9,23 +9,23 @@ namespace thresher::arena {
 
 class Progress {
  public:
-  /// `columns` says how wide the terminal is, before every drawing; empty: it is none. `now_s` is for tests. A null
-  /// `out` says nothing.
+  /// `columns` returns the width of the terminal before every drawing; empty: no terminal. `now_s` is for tests. A null
+  /// `out` prints nothing.
   Progress(std::FILE* out, std::function<std::size_t()> columns, std::function<double()> now_s);
   /// Standard error, with a bar if that is a terminal.
   static Progress on_standard_error();
   static Progress silent();
 
-  /// `count` more pieces of work of one kind are to come, each taking about so long until some have been seen.
+  /// Expects `count` more pieces of work of one kind, each estimated at `seconds` until some are done.
   void expect(const std::string& kind, std::size_t count, double seconds_each);
-  /// Only `count` pieces of this kind are left after all.
+  /// Corrects the number of remaining pieces of this kind to `count`.
   void leave(const std::string& kind, std::size_t count);
   [[nodiscard]] std::size_t left(const std::string& kind) const;
   void begin(const std::string& kind, const std::string& what);
   void end();
-  /// Also tells somebody else of every `begin` and `end`.
+  /// Also reports every `begin` and `end` to a listener.
   void tell(std::function<void(const std::string& kind, const std::string& what)> begun, std::function<void()> ended);
-  /// A line that stays.
+  /// Prints a line that stays.
   void say(const std::string& line);
 
   [[nodiscard]] double seconds_left() const;

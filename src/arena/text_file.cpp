@@ -12,7 +12,7 @@
 namespace thresher::arena {
 namespace {
 
-/// Devices and pipes are written to as they are; a file that a link names is replaced, not the link.
+/// Devices and pipes are written to directly; a file behind a link is replaced, not the link.
 struct Target {
   explicit Target(const std::filesystem::path& path) : file(path) {
     std::error_code error;

@@ -5,11 +5,11 @@
 
 namespace thresher::arena {
 
-/// Writes beside `path` and renames; devices and pipes are written to directly. Throws Error(io) that names `what` and
-/// the path; nothing is left behind then.
+/// Writes beside `path` and renames; devices and pipes are written to directly. Throws Error(io) naming `what` and the
+/// path, and leaves no file behind then.
 void write_text(const std::filesystem::path& path, std::string_view text, std::string_view what);
 
-/// Throws as write_text would, leaving a file that is there as it is.
+/// Throws as write_text would, and leaves an existing file unchanged.
 void check_writable(const std::filesystem::path& path, std::string_view what);
 
 }  // namespace thresher::arena

@@ -19,7 +19,7 @@
 namespace thresher::arena {
 namespace {
 
-/// Who meets whom.
+/// A contestant and its opponent.
 struct Pairing {
   const Suite* suite;
   std::unique_ptr<Contestant> contestant;
@@ -29,10 +29,10 @@ struct Pairing {
 
 struct Field {
   std::vector<Pairing> pairings;
-  std::vector<std::string> not_entered;  ///< a sentence for each strategy that is not made for a suite's formats
+  std::vector<std::string> not_entered;  ///< a sentence for each strategy that does not support a suite's formats
 };
 
-/// Every strategy that is made for the suite's formats.
+/// Enters every strategy that supports the suite's formats.
 void enter_all(const Suite& suite, const Registry& registry, Field& field) {
   const std::string operation(suite.problems.front().operation().name());
   const std::vector<std::string> strategies = registry.strategies(operation);
@@ -58,7 +58,7 @@ void enter_all(const Suite& suite, const Registry& registry, Field& field) {
   }
 }
 
-/// A limit that the pitch asks for is taken or refused, never changed.
+/// Accepts or rejects the limit of a pitch, and never changes it.
 user_kernels::Kernel limited(const Pitch& pitch, double call_seconds) {
   user_kernels::Kernel kernel = *pitch.kernel;
   if (kernel.time_limit_s.value_or(0) > call_seconds) {
@@ -79,7 +79,7 @@ Pairing meet_kernel(const Suite& suite, const Pitch& pitch, const TournamentOpti
           user_kernels::baseline_of(kernel, pitch.baseline, device, registry, options.server), &pitch};
 }
 
-/// Every pitch on the suites of its operation, after the baselines that they name.
+/// Enters every pitch on the suites of its operation, after their baselines.
 void add_pitches(const Suite& suite, const TournamentOptions& options, const Device& device, const Registry& registry,
                  std::vector<Pairing>& pairings) {
   const std::vector<Pitch>& pitches = options.pitches;
@@ -144,7 +144,7 @@ std::size_t timings(const Suite& suite) { return suite.timed ? suite.problems.si
 
 constexpr double seconds_per_trial = 1;
 
-/// 0: as long as it likes.
+/// 0: no limit.
 double match_limit_s(const TournamentOptions& options, const Pairing& pairing) {
   if (options.match_seconds) {
     return *options.match_seconds;
@@ -185,7 +185,7 @@ RunRecord describe_run(const TournamentOptions& options, const std::vector<Pairi
   return run;
 }
 
-/// What a shard compares is measured on one machine, whose baselines' rows it has.
+/// A shard's comparisons must come from one machine, which also timed the baselines' rows.
 void check_same_machine(const RunRecord& unfinished, const RunRecord& here) {
   const std::string began = machine_from_json(unfinished.context.machine).name;
   const std::string now = machine_from_json(here.context.machine).name;
@@ -224,7 +224,7 @@ RunRecord begin_or_resume(RunRecord run, const TournamentOptions& options, Ledge
   return std::move(*unfinished);
 }
 
-/// Places of the pairings that the run holds.
+/// Places of the pairings that the run contains.
 std::vector<std::size_t> places_held(const std::vector<Pairing>& pairings, const RunRecord& run) {
   if (run.shard) {
     return matches_held(run.shard->matches, run.shard->shard.number);
@@ -239,8 +239,8 @@ bool is_done(const RunRecord& run, std::size_t ordinal) {
                      [&](const Entry& entry) { return entry.ordinal == static_cast<std::int64_t>(ordinal); });
 }
 
-/// What is predicted of every contestant that has not run yet, in the ledger before anything of it is timed. A
-/// tournament that goes on keeps what it had predicted.
+/// Writes the predictions for every contestant that has not run yet into the ledger, before the contestant is timed. A
+/// resumed tournament keeps its earlier predictions.
 void freeze_predictions(const TournamentOptions& options, const std::vector<Pairing>& pairings,
                         std::span<const std::size_t> held, RunRecord& run, Ledger& ledger) {
   std::vector<PredictionRecord> frozen;
@@ -259,7 +259,7 @@ void freeze_predictions(const TournamentOptions& options, const std::vector<Pair
   run.predictions = ledger.load(run.id).predictions;
 }
 
-/// Of a baseline on a suite; null: none yet.
+/// A baseline's row on a suite; null: none yet.
 const Entry* row_of(const Contestant& baseline, const Suite& suite, const RunRecord& run) {
   const auto row = std::find_if(run.entries.begin(), run.entries.end(), [&](const Entry& entry) {
     return entry.is_baseline() && entry.suite == suite.name && entry.contestant == baseline.name();

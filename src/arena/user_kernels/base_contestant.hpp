@@ -1,5 +1,5 @@
 #pragma once
-/// What kernels from outside have in common, whatever they run on.
+/// The common base of user kernels, for every device.
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ class BaseContestant : public Contestant {
  protected:
   [[nodiscard]] const Kernel& kernel() const { return kernel_; }
   [[nodiscard]] double call_limit_s() const { return kernel_.time_limit_s.value_or(ProcessOptions{}.call_limit_s); }
-  /// The same for a process of the contestant's, which keeps to the time of its match.
+  /// The same for a process of the contestant, which keeps to its match's time limit.
   [[nodiscard]] ProcessOptions timed(ProcessOptions options) const {
     options.match_time = match_time();
     options.is_contestants = true;
@@ -31,7 +31,7 @@ class BaseContestant : public Contestant {
   Kernel kernel_;
 };
 
-/// Each in its file.
+/// Each is defined in a file of its own.
 [[nodiscard]] std::unique_ptr<Contestant> make_cuda_contestant(const ContestantSpec& spec, const Kernel& kernel,
                                                                const Device& device,
                                                                const std::vector<std::string>& server);

@@ -1,4 +1,4 @@
-// A .cu file, compiled with NVRTC: on a machine without a GPU too, where it is audited and not run.
+// A .cu file, compiled with NVRTC. On a machine without a GPU it is audited and not run.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
-/// The first line of a compiler's log that tells of an error.
+/// The first error line of a compiler's log.
 std::string first_error(const std::string& log) {
   const std::size_t found = log.find("error");
   if (found == std::string::npos) {
@@ -106,7 +106,7 @@ class CudaContestant final : public BaseContestant {
                               .put(std::int32_t{device_.id().ordinal})
                               .put(compiled().kernels.front().lowered_name)
                               .put(static_cast<std::uint64_t>(image.size()));
-      // No host code of the user's runs there, so it need not be stopped.
+      // No host code of the user runs there, so it need not be stopped.
       ProcessOptions options{server_, "the kernel's process", call_limit_s()};
       options.is_frozen = false;
       options.gpu = device_.id().ordinal;
@@ -133,7 +133,7 @@ class CudaContestant final : public BaseContestant {
     return bytes;
   }
 
-  /// Compiled when it is first asked for.
+  /// Compiles on first use.
   [[nodiscard]] const runtime::Cubin& compiled() const { return build().cubin; }
   [[nodiscard]] const CudaBuild& build() const {
     if (!build_) {

@@ -28,7 +28,7 @@ class CompiledContestant final : public HostContestant {
     return Writer(Ask::load_library).put(build().object().string()).put(kernel().entry);
   }
 
-  /// Compiled when it is first asked for. Nothing of it is ever loaded here.
+  /// Compiles on first use. This process never loads the result.
   [[nodiscard]] const HostBuild& build() const {
     if (!build_) {
       build_.emplace(kernel());

@@ -1,5 +1,5 @@
 #pragma once
-/// A kernel from outside that runs on the CPU, in a process of its own.
+/// A user kernel that runs on the CPU, in a process of its own.
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@ class HostContestant : public BaseContestant {
       : BaseContestant(std::move(spec), std::move(kernel)), device_(std::move(device)) {}
 
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override;
-  /// With a process that loads it and does no more.
+  /// Starts a process that only loads it.
   [[nodiscard]] Answer compile(const Problem& problem) const override;
   [[nodiscard]] MachineCode machine_code(const Problem& problem) const override;
   [[nodiscard]] Rig& rig(Rig& own) const override;
@@ -30,10 +30,10 @@ class HostContestant : public BaseContestant {
   [[nodiscard]] std::string file() const;
 
  private:
-  /// What it was made of, and by what. These three throw Error(compile) when that cannot be.
+  /// The sources and tools of its build. These three throw Error(compile) when the build fails.
   [[nodiscard]] virtual const BuildRecord& record() const = 0;
   [[nodiscard]] virtual ProcessOptions process() const = 0;
-  /// What the process is told to load.
+  /// The message that makes the process load it.
   [[nodiscard]] virtual Writer load() const = 0;
 
   Device device_;

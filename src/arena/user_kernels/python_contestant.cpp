@@ -1,4 +1,4 @@
-// A .py file on the CPU, which a Python interpreter runs that is confined from its first instruction.
+// A .py file on the CPU. Its Python interpreter is confined from its first instruction.
 #include "arena/user_kernels/host_contestant.hpp"
 #include "arena/user_kernels/python_files.hpp"
 

@@ -1,4 +1,4 @@
-// A .py file on a GPU: a function on torch's tensors there, which launches what it likes, by Triton or otherwise.
+// A .py file on a GPU: a function on torch's tensors there, which may launch anything, by Triton or otherwise.
 #include <fmt/format.h>
 
 #include <optional>
@@ -27,7 +27,7 @@ class PythonCudaContestant final : public BaseContestant {
     return BaseContestant::feasible(problem, memory);
   }
 
-  /// With a process that opens the GPU, loads it and does no more.
+  /// Starts a process that only opens the GPU and loads it.
   [[nodiscard]] Answer compile(const Problem&) const override {
     if (!compiled_) {
       try {

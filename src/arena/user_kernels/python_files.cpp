@@ -12,13 +12,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of a file that a compiler writes, and what it holds open with a framework, a driver and a compiler.
+/// The maximum size of a file that a compiler writes, and the number of open files of a framework, a driver and a
+/// compiler.
 constexpr std::uint64_t compiled_file_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t open_files_for_gpu = 4096;
-/// A framework that is read from a slow disk for the first time.
+/// The limit for a framework's first import from a slow disk.
 constexpr double max_importing_s = 120;
 
-/// Triton has C compiled to launch its kernels. Null where there is no compiler: a kernel that needs one says so.
+/// Triton compiles C to launch its kernels. Null without a compiler: a kernel that needs one reports that.
 const HostToolchain* c_compiler() {
   try {
     return &host_toolchain();
@@ -64,7 +65,7 @@ runtime::Confinement PythonFiles::confinement() const {
   std::vector<fs::path> readable = python.folders;
   readable.push_back(folder_.path());
   runtime::Confinement confinement = confinement_of_kernels(std::move(readable));
-  confinement.executable = {python.program, python.tools.front().path};  // for the original to be started
+  confinement.executable = {python.program, python.tools.front().path};  // to start the template
   return confinement;
 }
 
@@ -101,7 +102,7 @@ runtime::Confinement PythonFiles::confinement_for_gpu() const {
   confinement.executable.insert(confinement.executable.end(), folders.begin(), folders.end());
   if (const HostToolchain* const compiler = c_compiler()) {
     confinement.executable.insert(confinement.executable.end(), compiler->folders.begin(), compiler->folders.end());
-    confinement.executable.push_back(compiler->compiler.parent_path());  // of C's, beside C++'s
+    confinement.executable.push_back(compiler->compiler.parent_path());  // the C compiler's, beside the C++ compiler's
   }
   confinement.may_fork = true;
   confinement.may_exec = true;

@@ -1,6 +1,5 @@
 #pragma once
-/// A kernel in Python as its process finds it: copies of the kernel, as it was read with the pitch, and of what runs
-/// it.
+/// The files of a Python kernel's process: copies of the kernel, as read with the pitch, and of its runner.
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,20 +15,20 @@ namespace thresher::arena::user_kernels {
 
 class PythonFiles {
  public:
-  /// Throws Error(unsupported) when there is no Python that can be used, Error(io).
+  /// Throws Error(unsupported) when no usable Python exists, Error(io).
   explicit PythonFiles(const Kernel& kernel);
 
   [[nodiscard]] const BuildRecord& record() const { return record_; }
-  /// The process that is told `load`: of a kernel for the CPU, which may start no other and no program. A copy of one
-  /// that has imported the kernel's framework, which takes seconds, and has neither read the kernel nor opened a GPU:
-  /// it begins when it is first asked for. There is one process at a time.
+  /// The process that receives `load`, for a CPU kernel, which may start no process and no program. It is a copy of a
+  /// template that has imported the kernel's framework, which takes seconds. The template has neither read the kernel
+  /// nor opened a GPU; it starts on first use. One process exists at a time.
   [[nodiscard]] ProcessOptions process() const;
   [[nodiscard]] Writer load() const;
-  /// The same for a GPU, where Triton has programs compile what it launches: in a folder that it may write to, and that
-  /// is emptied for each process, since what one finds there another has written that knew inputs and outputs.
+  /// The same for a GPU, where Triton runs compilers for its launches. It may write to one folder. The folder is
+  /// emptied for each process: an earlier process, which knew inputs and outputs, could have left data there.
   [[nodiscard]] ProcessOptions process_for_gpu() const;
   [[nodiscard]] Writer load_for_gpu(int ordinal) const;
-  /// Ends what the processes are copies of, once they have ended.
+  /// Ends the template of the processes, after they have ended.
   void end_original() const { original_.reset(); }
 
  private:

@@ -1,4 +1,4 @@
-// A strategy of Thresher's own, run in a process of its own as the kernel is that it meets.
+// A strategy of Thresher's own, in a process of its own like its opponent.
 #include "arena/operation/operation.hpp"
 #include "arena/user_kernels/contestant.hpp"
 #include "arena/user_kernels/process/process_rig.hpp"
@@ -6,7 +6,7 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
-/// Nobody claims a limit for these, and packing weights takes its time.
+/// These have no claimed limit, and packing weights takes time.
 constexpr double limit_s = 600;
 
 class StrategyInProcess final : public Contestant {

@@ -39,7 +39,7 @@ bool is_given_bf16(const Kernel& kernel, const Suite& suite) {
 
 void check_tools(const Kernel& kernel, const Device& device, std::span<const Suite> suites) {
   switch (kernel.language) {
-    case Language::cuda: return;  // where there is no compiler the match says so, and nobody failed
+    case Language::cuda: return;  // without a compiler the match reports it, and no contestant failed
     case Language::host: (void)host_toolchain(); return;
     case Language::python: break;
   }

@@ -19,7 +19,7 @@ constexpr std::uint64_t max_tool_bytes = std::uint64_t{1} << 30;
 constexpr std::size_t max_files = 500;
 constexpr std::size_t max_bytes = std::size_t{4} << 20;
 
-/// One hash of many files, whatever order they were read in.
+/// One hash over many files, independent of their order.
 std::string hash_of(std::vector<fs::path>& files) {
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
@@ -82,7 +82,7 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
 
 std::string in_a_sentence(std::string_view said) {
   constexpr std::size_t max_columns = 400;
-  const std::string shown = printable(said.substr(0, 4 * max_columns));  // bytes of as many characters, at most
+  const std::string shown = printable(said.substr(0, 4 * max_columns));  // at most the bytes of that many characters
   const std::string_view part = first_columns(shown, max_columns);
   return part.size() == shown.size() && said.size() <= 4 * max_columns ? shown : std::string(part) + "…";
 }

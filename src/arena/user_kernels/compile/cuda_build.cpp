@@ -44,8 +44,8 @@ runtime::Confinement confinement_in(const fs::path& folder) {
   return confinement;
 }
 
-/// Follows the includes of a kernel as they are written, whether or not a condition leaves one out: what it finds
-/// beside the kernel is copied, and nothing else can be read when the kernel is compiled.
+/// Follows the includes of a kernel as written, even those that a condition leaves out. Files beside the kernel are
+/// copied; the compiler can read nothing else.
 class Includes {
  public:
   Includes(const Kernel& kernel, const fs::path& to)
@@ -74,7 +74,7 @@ class Includes {
     }
   }
 
-  /// Of "name" and <name>; empty for anything else.
+  /// The name in "name" or <name>; empty for anything else.
   static std::string name_in(const std::string& what) {
     const char close = what.starts_with('"') ? '"' : what.starts_with('<') ? '>' : '\0';
     const std::size_t end = close == '\0' ? std::string::npos : what.find(close, 1);
@@ -98,7 +98,7 @@ class Includes {
     }
     if (!toolkit_.empty() && fs::is_regular_file(toolkit_ / name, ignored)) {
       follow_toolkit(toolkit_ / name, name);
-    }  // else NVRTC may have it within itself, or says that it has not
+    }  // otherwise NVRTC has it built in, or reports that it is missing
   }
 
   void follow_beside(const fs::path& file, const std::string& name) {
@@ -147,7 +147,7 @@ class Includes {
   std::set<fs::path> toolkit_files_;
 };
 
-/// The folders of -I as they are named from where the copies lie.
+/// The options with the folders of -I replaced by those of the copies.
 std::vector<std::string> options_of(const Kernel& kernel, const fs::path& sources) {
   std::vector<std::string> options{"--include-path=" + sources.string()};
   for (const std::string& option : kernel.options) {
@@ -206,7 +206,7 @@ runtime::ProcessOutput run(const fs::path& thresher, const fs::path& folder) {
   command.folder = folder / "src";
   command.environment = compiler_environment(folder / "out");
   if (const fs::path library = runtime::nvrtc_status().library_path; library.is_absolute()) {
-    // Where the host names another place, the first of one name is what is read.
+    // The first entry of a name wins, so this one overrides the host's.
     command.environment->insert(command.environment->begin(),
                                 fmt::format("THRESHER_LIBRARY_PATH={}", library.parent_path().string()));
   }
@@ -258,7 +258,7 @@ CudaBuild build_cuda(const Kernel& kernel, const std::string& arch, const fs::pa
 void compile_confined(const fs::path& folder) {
   int status = 1;
   try {
-    (void)runtime::confine_self(confinement_in(folder));  // from here on it starts no programs either
+    (void)runtime::confine_self(confinement_in(folder));  // from here on it cannot start programs either
     const Json request = Json::parse(read_input_file(folder / "request.json", max_request_bytes).bytes.value_or(""));
     const std::string text = request.at("text");
     runtime::Program program;
@@ -280,7 +280,7 @@ void compile_confined(const fs::path& folder) {
     fmt::print("{}", error.what());
   }
   std::fflush(stdout);
-  ::_exit(status);  // nothing that the compiler left to be done at an orderly end
+  ::_exit(status);  // skips all exit handlers of the compiler
 }
 
 }  // namespace thresher::arena::user_kernels

@@ -1,6 +1,6 @@
 #pragma once
-/// A user's .cu file on its way to machine code: NVRTC runs in a confined process of its own, on copies of the files
-/// that the kernel includes.
+/// Compiles a user's .cu file: NVRTC runs in a confined process of its own, on copies of the files that the kernel
+/// includes.
 #include <filesystem>
 #include <string>
 
@@ -15,12 +15,12 @@ struct CudaBuild {
   BuildRecord record;
 };
 
-/// `thresher` is the command's own program, which ends up in compile_confined. Throws Error(compile) with the
-/// compiler's log, or with the file that may not be included; Error(io) when the program cannot be started.
+/// `thresher` is the command's own program, which calls compile_confined. Throws Error(compile) with the compiler's log
+/// or the forbidden include; Error(io) when the program cannot start.
 [[nodiscard]] CudaBuild build_cuda(const Kernel& kernel, const std::string& arch,
                                    const std::filesystem::path& thresher);
 
-/// The life of that process. `folder` holds what is asked, and what is answered afterwards.
+/// The main function of that process. `folder` holds the request, and later the answer.
 [[noreturn]] void compile_confined(const std::filesystem::path& folder);
 
 }  // namespace thresher::arena::user_kernels

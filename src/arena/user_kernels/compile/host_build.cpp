@@ -27,7 +27,7 @@ runtime::ResourceLimits limits() {
   return limits;
 }
 
-/// The files that a rule of make depends on: "target: a b\ c \".
+/// The dependencies in a make rule: "target: a b\ c \".
 std::vector<fs::path> dependencies(const std::string& rule) {
   std::vector<fs::path> files;
   std::string word;
@@ -77,7 +77,7 @@ bool HostBuild::is_own(const fs::path& file) const {
          std::any_of(system.begin(), system.end(), [&](const fs::path& folder) { return lies_below(file, folder); });
 }
 
-/// The line that begins with a file that the kernel may read; what stands in any other is not repeated.
+/// The first line that begins with a file that the kernel may read; other lines are not repeated.
 std::string HostBuild::first_error(const runtime::ProcessOutput& output) const {
   if (!output.stopped_because.empty()) {
     return "the compiler was ended: " + output.stopped_because;
@@ -125,7 +125,7 @@ void HostBuild::run_compiler(std::vector<std::string> arguments, const fs::path&
   }
 }
 
-/// With the folders of -I below `root`.
+/// The options with the folders of -I below `root`.
 std::vector<std::string> HostBuild::options(const fs::path& root, bool are_libraries) const {
   std::vector<std::string> options;
   for (const std::string& option : kernel_.options) {

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What it says when it is asked about itself, where nothing from outside is compiled; empty when it refuses.
+/// The compiler's output about itself; it compiles no user code. Empty when it fails.
 std::string ask(const fs::path& compiler, const std::vector<std::string>& arguments) {
   constexpr double max_s = 30;
   const runtime::TemporaryFolder folder;
@@ -46,7 +46,7 @@ std::vector<fs::path> include_folders_of(const std::string& said) {
 
 bool is_systems(const fs::path& path) { return lies_below(path, "/usr"); }
 
-/// PREFIX of PREFIX/bin/g++ and of PREFIX/libexec/gcc/TRIPLE/VERSION/cc1plus.
+/// PREFIX for PREFIX/bin/g++ and for PREFIX/libexec/gcc/TRIPLE/VERSION/cc1plus.
 fs::path prefix_of(const fs::path& program) {
   for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
     const std::string name = folder.filename().string();

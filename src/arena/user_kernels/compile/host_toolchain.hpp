@@ -1,5 +1,5 @@
 #pragma once
-/// The C++ compiler that builds users' kernels: which files it is, where it has its headers, and what it may reach.
+/// The C++ compiler that builds user kernels: its files, its headers, and the folders that it may read.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,21 +8,21 @@
 
 namespace thresher::arena::user_kernels {
 
-/// Seconds that a compiler is given for a kernel.
+/// The time limit for compiling one kernel, in seconds.
 inline constexpr double compiler_limit_s = 120;
 
 struct HostToolchain {
-  std::filesystem::path compiler;                      ///< as it is started
+  std::filesystem::path compiler;                      ///< as started
   std::string version;                                 ///< the first line of --version
   std::vector<ToolFile> tools;                         ///< the file that is started, and the compiler proper behind it
-  std::vector<std::filesystem::path> include_folders;  ///< where it looks for <headers>
-  std::vector<std::filesystem::path> folders;          ///< outside the system's that it runs programs of and reads
+  std::vector<std::filesystem::path> include_folders;  ///< its search path for <headers>
+  std::vector<std::filesystem::path> folders;  ///< folders outside the system's from which it runs programs and reads
 };
 
-/// $CXX, else c++; asked once for each compiler. Throws Error(compile) when there is none that can be used.
+/// $CXX, else c++; queried once for each compiler. Throws Error(compile) when no usable one exists.
 [[nodiscard]] const HostToolchain& host_toolchain();
 
-/// What a compiler is told of this process's environment, with its temporary files in `folder`.
+/// The compiler's environment, taken from this process's, with its temporary files in `folder`.
 [[nodiscard]] std::vector<std::string> compiler_environment(const std::filesystem::path& folder);
 
 }  // namespace thresher::arena::user_kernels

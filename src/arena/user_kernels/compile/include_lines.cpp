@@ -7,12 +7,12 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
-/// As translation phase 2 does it, which joins lines before anything is read.
+/// Translation phase 2: joins lines before anything is read.
 std::string joined(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\\' && at + 1 < text.size()) {
-      std::size_t end = at + 1;  // g++ and NVRTC pass over blanks behind the backslash
+      std::size_t end = at + 1;  // g++ and NVRTC skip blanks behind the backslash
       while (end < text.size() && (text[end] == ' ' || text[end] == '\t' || text[end] == '\r')) {
         ++end;
       }
@@ -26,7 +26,7 @@ std::string joined(std::string_view text) {
   return out;
 }
 
-/// Comments become blanks. What looks like one in a string is none.
+/// Replaces comments by blanks. Comment signs in a string are no comments.
 std::string without_comments(std::string_view text) {
   std::string out;
   std::size_t at = 0;

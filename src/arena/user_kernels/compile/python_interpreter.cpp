@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What an interpreter is asked about itself, where nothing from outside runs. Frameworks are not imported, which takes
-/// seconds.
+/// The script with which an interpreter describes itself; it runs no user code. It imports no frameworks, which would
+/// take seconds.
 constexpr const char* about_itself = R"(
 import importlib.metadata, importlib.util, json, os, platform, sys
 packages, importable = {}, []

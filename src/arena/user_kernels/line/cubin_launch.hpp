@@ -1,5 +1,5 @@
 #pragma once
-/// How a user's kernel is launched on a GPU, as it goes to the kernel's process.
+/// The launch of a user kernel on a GPU, as sent to the kernel's process.
 #include <array>
 #include <cstdint>
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr long nap_ns = 5'000'000;
 
-/// As a system call sees the word.
+/// The word as a futex system call takes it.
 std::uint32_t* plain(const Doorbell::Word& word) {
   return reinterpret_cast<std::uint32_t*>(const_cast<Doorbell::Word*>(&word));
 }

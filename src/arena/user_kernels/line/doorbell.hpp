@@ -1,6 +1,6 @@
 #pragma once
-/// A page that judge and process share: how a call is asked for and told done without a system call on the way there.
-/// What the process writes into it is a claim and nothing more: it says when to stop a watch and to look at outputs.
+/// A page that judge and process share. It starts a call and reports its end without a system call in between. The
+/// judge does not trust the process's writes: they only decide when to stop a watch and to check outputs.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -14,22 +14,22 @@ struct Doorbell {
   static constexpr std::size_t line_bytes = 64;
 
   enum class What : std::uint32_t {
-    message,    ///< there is one on the line
-    get_ready,  ///< look at the bell, for a call is about to come
-    call,       ///< the call below
+    message,    ///< a message waits on the line
+    get_ready,  ///< poll the bell, since a call comes soon
+    call,       ///< make the call below
   };
 
-  alignas(line_bytes) Word rung;  ///< by the judge: rises with each ring
-  alignas(line_bytes) Word done;  ///< by the process: the ring that it is through with
-  Word status;                    ///< by the process: 0, or else its next message says what is the matter
-  // What the ring is about, written by the judge beforehand.
+  alignas(line_bytes) Word rung;  ///< by the judge: increases with each ring
+  alignas(line_bytes) Word done;  ///< by the process: the ring that it has finished
+  Word status;                    ///< by the process: 0, or else its next message tells the error
+  // The purpose of the ring, written by the judge before it rings.
   alignas(line_bytes) What what;
   std::uint32_t binding;
   std::uint32_t set;
 };
 static_assert(Doorbell::Word::is_always_lock_free);
 
-/// The page behind a descriptor. Throws Error(io).
+/// The page of a descriptor. Throws Error(io).
 class SharedDoorbell {
  public:
   explicit SharedDoorbell(int descriptor);
@@ -43,16 +43,16 @@ class SharedDoorbell {
   Doorbell* page_;
 };
 
-/// How long whoever waits looks before it sleeps: the length of a short call, no more, since a judge that looks takes
-/// a processor from the kernel that it waits for.
+/// How long a waiter polls before it sleeps: the length of a short call. A judge that polls longer takes a processor
+/// from the kernel.
 inline constexpr std::chrono::microseconds looking{50};
 
-/// Writes the word and wakes who sleeps on it.
+/// Writes the word and wakes its sleepers.
 void tell(Doorbell::Word& word, std::uint32_t value);
-/// Until the word is another than `old`: which. Sleeps without end.
+/// Waits until the word differs from `old` and returns it. Sleeps without a limit.
 [[nodiscard]] std::uint32_t await_change(const Doorbell::Word& word, std::uint32_t old);
-/// Until the word has that value: true. False once `gives_up` says so, which is asked every few milliseconds while
-/// asleep, however often the word changes. `looks`: before it sleeps.
+/// Waits until the word has that value and returns true. Returns false once `gives_up` does, which is called every few
+/// milliseconds during sleep, however often the word changes. `looks`: polls before it sleeps.
 [[nodiscard]] bool await(const Doorbell::Word& word, std::uint32_t value, bool looks,
                          const std::function<bool()>& gives_up);
 

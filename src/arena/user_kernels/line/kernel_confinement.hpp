@@ -1,5 +1,5 @@
 #pragma once
-/// What holds a process in which a kernel from outside runs, whatever language that is written in.
+/// The confinement of a process that runs a user kernel, in any language.
 #include <filesystem>
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace thresher::arena::user_kernels {
 
-/// It reads `readable` and the system's libraries, writes nothing, forks nothing, and has three quarters of the memory
-/// that is available now.
+/// The process reads `readable` and the system's libraries, writes nothing, forks nothing, and may use three quarters
+/// of the memory that is available now.
 [[nodiscard]] runtime::Confinement confinement_of_kernels(std::vector<std::filesystem::path> readable);
 
 }  // namespace thresher::arena::user_kernels

@@ -155,7 +155,7 @@ Reply read_reply(const Received& received, std::uint32_t number) {
           printable(reply.rest.text()));
     }
     reply.is_answer = true;
-  } catch (const Error&) {  // it ends too early
+  } catch (const Error&) {  // the message ends too early
     reply.is_answer = false;
   }
   return reply;

@@ -1,5 +1,5 @@
 #pragma once
-/// A kernel's calls: tensors as it is given them.
+/// A kernel's calls, with their tensors.
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -13,13 +13,13 @@
 
 namespace thresher::arena::user_kernels {
 
-/// Input sets as the kernel is given them, and the workspace that they share.
+/// The input sets of the kernel, and the workspace that they share.
 class Calls {
  public:
   Calls(const Problem& problem, Memory& memory, const std::vector<DeviceSet>& sets, std::size_t workspace_bytes);
   [[nodiscard]] const thresher_own_dual_gemm& operator[](std::size_t set) const { return calls_[set]; }
   [[nodiscard]] std::size_t size() const { return calls_.size(); }
-  /// Where the activations of a set lie, which no other call reads.
+  /// The memory of a set's activations, which no other call reads.
   [[nodiscard]] const std::vector<std::span<std::byte>>& activations(std::size_t set) const {
     return activations_[set];
   }
@@ -31,7 +31,7 @@ class Calls {
   std::unique_ptr<GuardedBuffer> workspace_;
 };
 
-/// What a call writes, from the first byte to the last.
+/// The bytes that a call writes, from the first to the last.
 [[nodiscard]] std::size_t output_bytes(const thresher_own_dual_gemm& call);
 
 }  // namespace thresher::arena::user_kernels

@@ -66,7 +66,7 @@ CudaProcess::~CudaProcess() {
 void* CudaProcessMemory::allocate(std::size_t bytes) {
   const auto address =
       cuda_.process().ask(Writer(Ask::allocate).put(static_cast<std::uint64_t>(bytes))).get<std::uintptr_t>();
-  return reinterpret_cast<void*>(address);  // of the GPU: nobody here looks behind it
+  return reinterpret_cast<void*>(address);  // a GPU address: this process never dereferences it
 }
 
 void CudaProcessMemory::release(void* memory) noexcept { cuda_.process().ask_later(Writer(Ask::release).put(memory)); }

@@ -1,5 +1,5 @@
 #pragma once
-/// The rig of a kernel that runs on a GPU in a context of its own, which another process holds.
+/// The rig of a kernel that runs on a GPU in a context of its own, in another process.
 #include <memory>
 
 #include "arena/rig/rig.hpp"
@@ -9,7 +9,7 @@
 
 namespace thresher::arena::user_kernels {
 
-/// What the parts of the rig share: the process, and memory through which bulk data go.
+/// The state that the parts of the rig share: the process, and memory for bulk data.
 class CudaProcess {
  public:
   static constexpr std::size_t staged_bytes = std::size_t{16} << 20;
@@ -44,12 +44,12 @@ class CudaProcessMemory final : public Memory {
   CudaProcess& cuda_;
 };
 
-/// The GPU's clock as the process reads it, and this process's watch around the batch, which holds it to account.
+/// The GPU's clock as the process reads it, with this process's watch around the batch as a check.
 class CudaProcessClock final : public Clock {
  public:
   explicit CudaProcessClock(CudaProcess& cuda) : cuda_(cuda) {}
   [[nodiscard]] std::string_view name() const override { return "CUDA events around a graph in another process"; }
-  /// `runner` is made by CudaProcessRig::bind.
+  /// `runner` comes from CudaProcessRig::bind.
   [[nodiscard]] Reading measure(Runner& runner, const Batch& batch) override;
   void rest(double seconds) override;
   [[nodiscard]] double now_s() override;
@@ -70,7 +70,7 @@ class CudaProcessRig final : public Rig {
   [[nodiscard]] Device device() const override { return own_.device(); }
   [[nodiscard]] Memory& memory() override { return memory_; }
   [[nodiscard]] Clock& clock() override { return clock_; }
-  /// The process has its own, which every call goes to.
+  /// The process has its own stream for all calls.
   [[nodiscard]] Stream stream() override { return {}; }
   void wait() override { wait_by(Ask::wait); }
   void wait_for_stream() override { wait_by(Ask::wait_for_stream); }
@@ -92,7 +92,7 @@ class CudaProcessRig final : public Rig {
   CudaProcess cuda_;
   CudaProcessMemory memory_;
   CudaProcessClock clock_;
-  std::size_t enqueued_ = 0;  // calls that nobody has waited for
+  std::size_t enqueued_ = 0;  // calls that were not waited for yet
 };
 
 }  // namespace thresher::arena::user_kernels

@@ -1,16 +1,16 @@
 #pragma once
-/// Inputs that a kernel's process is not given before the call that reads them.
+/// Inputs that a kernel's process does not see before the call that reads them.
 #include <cstddef>
 #include <span>
 #include <vector>
 
 namespace thresher::arena::user_kernels {
 
-/// A place in shared memory, with what is uploaded there. The process finds it there from put_in on; until then it lies
-/// in this process's own memory, and in its place is what was there before.
+/// A range of shared memory with its delayed upload. The process sees the upload from put_in on. Until then it is in
+/// this process's own memory, and the range keeps its earlier content.
 class DelayedInput {
  public:
-  /// Takes away what lies there.
+  /// Takes the present content out of the range.
   explicit DelayedInput(std::span<std::byte> place);
   DelayedInput(const DelayedInput&) = delete;
   DelayedInput& operator=(const DelayedInput&) = delete;
@@ -21,12 +21,12 @@ class DelayedInput {
   }
   void upload(std::size_t offset, std::span<const std::byte> from);
   void fill(std::size_t offset, std::byte byte, std::size_t bytes);
-  /// What was uploaded or, once it is put in, what has become of it.
+  /// Reads the upload or, after put_in, the present content.
   void download(std::size_t offset, std::span<std::byte> to) const;
   void put_in();
 
  private:
-  /// What lies there, of which a part is about to be exchanged.
+  /// Takes the content back; a part of it will be replaced.
   std::span<std::byte> take_back();
 
   std::span<std::byte> place_;

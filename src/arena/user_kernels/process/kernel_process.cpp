@@ -23,22 +23,22 @@ namespace {
 
 using Watch = std::chrono::steady_clock;
 
-/// How much processor time the process may use between waking and the bell, and between its sign and sleep, before that
-/// time is taken for the call's: waking up and answering takes some ten microseconds.
+/// Processor time that the process may use between waking and the bell, and between its sign and sleep. Waking up and
+/// answering takes some ten microseconds; time beyond this allowance counts as the call's.
 constexpr double idle_allowance_us = 100;
-/// A batch may take as long as this many of the slowest calls before, each.
+/// The time limit of a batch's call, as a multiple of the slowest call before.
 constexpr double call_growth = 20;
-/// For a process that is just ending, before it is taken for one that does not answer.
+/// The wait for a process that is just ending, before it counts as unresponsive.
 constexpr double grace_s = 0.02;
-/// Between two looks at what a process uses.
+/// The interval of checks of the process's resource use.
 constexpr std::chrono::milliseconds between_looks{100};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool is_instrumented = true;  // whose memory has no limit
+constexpr bool is_instrumented = true;  // its memory has no limit
 #else
 constexpr bool is_instrumented = false;
 #endif
-/// Bytes of a call's outputs that are looked at when its sign comes, and again when the process sleeps: of each call,
-/// and of the last.
+/// Bytes of a call's outputs that are read at its sign, and again when the process sleeps: for each call, and for the
+/// last.
 constexpr std::size_t looks_at_each = 8;
 constexpr std::size_t looks_at_the_last = 64;
 
@@ -48,9 +48,8 @@ double microseconds_between(Watch::time_point start, Watch::time_point end) {
   return std::chrono::duration<double, std::micro>(end - start).count();
 }
 
-/// What lies at some places of each call's outputs when it is said to be done, before anything of the next call is
-/// there: a process that puts a part of its calls off until it can make it together with others has not written that
-/// part yet.
+/// Samples of each call's outputs at its sign, before any input of the next call is there. A process that delays a part
+/// of its calls, to make them together with others, has not written that part yet.
 class OutputSamples {
  public:
   OutputSamples(Random& random, const Batch& batch, const std::vector<std::span<const std::byte>>& outputs) {
@@ -77,8 +76,8 @@ class OutputSamples {
   }
 
  private:
-  std::vector<const std::byte*> places_;  // of one call after the other
-  std::vector<std::size_t> ends_;         // of each call's
+  std::vector<const std::byte*> places_;  // of all calls in order
+  std::vector<std::size_t> ends_;         // of each call's samples
   std::vector<std::byte> bytes_;
 };
 
@@ -95,7 +94,7 @@ OwnedDescriptor::~OwnedDescriptor() {
   }
 }
 
-/// The process, awake for as long as this lives.
+/// Keeps the process awake during its lifetime.
 class KernelProcess::Awake {
  public:
   explicit Awake(KernelProcess& process) : process_(process) {
@@ -118,7 +117,8 @@ class KernelProcess::Awake {
   bool is_frozen_ = false;
 };
 
-/// The match's time goes on while the process is waited for, and is the contestant's where that is its process.
+/// The match's time runs while the process is waited for. It counts as the contestant's where the process is the
+/// contestant's.
 class KernelProcess::Waiting {
  public:
   explicit Waiting(const KernelProcess& process)
@@ -160,8 +160,8 @@ void KernelProcess::hold() {
     if (options_.gpu < 0) {
       throw;
     }
-    // Some drivers open a GPU by ways that a confined process has not. What they started by then is not wholly
-    // confined, and the protections say so.
+    // Some drivers open a GPU in ways that a confined process cannot use. Threads that they started before are not
+    // wholly confined, and the protections say so.
     tree_.reset();
     failure_.clear();
     start();
@@ -196,7 +196,7 @@ void KernelProcess::start() {
     command.words = options_.command;
     command.descriptors = descriptors;
     command.environment = runtime::environment_for(runtime::Told::kernel);
-    command.folder = options_.readable.empty() ? "/" : options_.readable;  // not where the host works
+    command.folder = options_.readable.empty() ? "/" : options_.readable;  // not the host's working folder
     tree_ = std::make_unique<runtime::ProcessTree>(command);
   }
   (void)exchange(Writer(Ask::hello), options_.own_work_limit_s, -1);
@@ -230,7 +230,7 @@ void KernelProcess::check() const {
 
 void KernelProcess::fail(const std::string& why) {
   if (failure_.empty()) {
-    // It may have ended a moment ago: how says more than that it no longer answers.
+    // It may have ended a moment ago: the way it ended says more than that it no longer answers.
     const std::optional<runtime::Ending> ended = tree_->wait(grace_s);
     failure_ = ended ? fmt::format("{} {}", options_.whose, ended->sentence()) : why;
     (void)tree_->end();
@@ -285,7 +285,7 @@ Reader KernelProcess::next_answer(std::uint32_t number, double limit_s, const st
   }
   waiting.reset();
   if (received.what == Received::What::end) {
-    (void)tree_->wait(1);  // the line of a process that dies is closed a moment before
+    (void)tree_->wait(1);  // a dying process closes its line a moment earlier
     fail(options_.whose + " hung up");
   }
   Reply reply = read_reply(received, number);
@@ -398,7 +398,7 @@ double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Sets
   const std::string too_long = took_too_long();
   const Watch::time_point rung = Watch::now();
   Watch::time_point done = rung;
-  bool is_short = true;  // as calls go: a judge that looks after each long one takes a processor from the next
+  bool is_short = true;  // a judge that checks after each long call takes a processor from the next
   for (std::size_t call = 0; call < batch.calls; ++call) {
     if (call > 0) {
       glances.look_at(call - 1);
@@ -420,7 +420,7 @@ double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Sets
   if (!glances.still_hold()) {
     fail(options_.whose + " went on writing outputs after it had said that the call was done, and was ended");
   }
-  // Whose inputs are all there before the bell may have work done meanwhile that takes no processor.
+  // When all inputs are there before the bell, work that needs no processor may start unseen.
   const bool may_begin_unseen = static_cast<bool>(sets.done);
   const Watch::time_point start = may_begin_unseen || used_ready_us - used_asleep_us > idle_allowance_us ? woken : rung;
   const Watch::time_point end = processor_us() - used_done_us > idle_allowance_us ? asleep : done;

@@ -24,7 +24,7 @@ class ProcessRunner final : public Runner {
   ~ProcessRunner() override { process_.ask_later(Writer(Ask::unbind).put(binding_)); }
 
   void run(Stream, std::size_t set) override { (void)call({.calls = 1, .first_set = set, .num_sets = calls_.size()}); }
-  /// Microseconds that the batch took.
+  /// The batch's time in microseconds.
   double call(const Batch& batch) { return process_.call(binding_, batch, sets_); }
   [[nodiscard]] pid_t process() const { return process_.pid(); }
   [[nodiscard]] std::vector<std::string> guard_damage() const override { return calls_.guard_damage(); }
@@ -43,7 +43,7 @@ Reading ProcessClock::measure(Runner& runner, const Batch& batch) {
   if (bound == nullptr) {
     throw Error(ErrorCode::internal, "the clock of another process was asked to time something that is not there");
   }
-  // It sleeps before and after, so that all that its threads waited for belongs to the batch.
+  // It sleeps before and after, so that all waits of its threads belong to the batch.
   const ProcessorWatch waiting(bound->process());
   const double us_per_call = bound->call(batch) / static_cast<double>(batch.calls);
   return {us_per_call, us_per_call, waiting.waited()};

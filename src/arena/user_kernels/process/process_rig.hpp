@@ -14,7 +14,7 @@ namespace thresher::arena::user_kernels {
 class ProcessClock final : public Clock {
  public:
   [[nodiscard]] std::string_view name() const override { return "wall clock around another process"; }
-  /// `runner` is made by ProcessRig::bind.
+  /// `runner` comes from ProcessRig::bind.
   [[nodiscard]] Reading measure(Runner& runner, const Batch& batch) override;
   void rest(double seconds) override { wall_.rest(seconds); }
   [[nodiscard]] double now_s() override { return wall_.now_s(); }
@@ -28,7 +28,7 @@ class ProcessClock final : public Clock {
 
 class ProcessRig final : public Rig {
  public:
-  /// `own` is the tournament's, which the process shares the machine with.
+  /// `own` is the tournament's; the process shares its machine.
   ProcessRig(Rig& own, ProcessOptions options, const Writer& load)
       : own_(own), process_(std::move(options), load), memory_(process_) {}
 

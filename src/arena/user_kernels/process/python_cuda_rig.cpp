@@ -15,8 +15,8 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
-/// The outputs of two calls of a batch, the last and any, as they are when the process says that all is done: who says
-/// so too early is still writing them.
+/// The outputs of two calls of a batch, the last and a random one, at the time of the process's final sign. A process
+/// that signs too early is still writing them.
 class Snapshot {
  public:
   Snapshot(int ordinal, std::array<std::span<const std::byte>, 2> outputs) : ordinal_(ordinal), outputs_(outputs) {
@@ -30,7 +30,7 @@ class Snapshot {
     }
     runtime::synchronize(Stream{}, ordinal_);
   }
-  /// Once the process's GPU has been waited for.
+  /// Call it after waiting for the process's GPU.
   [[nodiscard]] bool still_holds() const {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       if (on_host(kept_[i].data(), outputs_[i].size()) != on_host(outputs_[i].data(), outputs_[i].size())) {
@@ -79,12 +79,12 @@ class PythonCudaRunner final : public Runner {
     (void)process_.ask_for_calls(Writer(Ask::enqueue).put(binding_).put(static_cast<std::uint32_t>(set)), enqueued_);
   }
 
-  /// Has the process make a graph of the batch.
+  /// Makes the process capture a graph of the batch.
   void capture(const Batch& batch) {
     (void)process_.ask_for_calls(Writer(Ask::capture).put(binding_).put(batch), batch.calls + 1);
   }
 
-  /// Microseconds that the batch took whose graph was made last.
+  /// The time of the last captured batch in microseconds.
   double time(const Batch& batch) {
     for (std::size_t call = 0; call < batch.calls; ++call) {
       memory_.put_in(calls_.activations(batch.set_of(call)));
@@ -92,7 +92,7 @@ class PythonCudaRunner final : public Runner {
     Snapshot snapshot(memory_.device().ordinal,
                       {outputs_of(batch, batch.calls - 1), outputs_of(batch, random_.below(batch.calls))});
     whole_batch_.done = [&] { snapshot.take(); };
-    // The process knows the graph as the call after the last.
+    // For the process, the graph is one more call behind the last.
     const double us = process_.call(binding_, {1, calls_.size(), calls_.size() + 1}, whole_batch_);
     (void)process_.ask(Writer(Ask::wait));
     if (!snapshot.still_holds()) {

@@ -1,7 +1,6 @@
 #pragma once
-/// The rig of a kernel in Python that runs on a GPU: in a process whose host code is the user's too, so that nothing it
-/// says is believed. Its data lie in memory that this process writes and reads by itself, and this process's watch
-/// times it.
+/// The rig of a Python kernel that runs on a GPU. The process's host code is the user's too, so nothing that it reports
+/// is trusted. This process writes and reads its data in shared memory, and times it with its own watch.
 #include <memory>
 
 #include "arena/rig/rig.hpp"
@@ -11,17 +10,17 @@
 
 namespace thresher::arena::user_kernels {
 
-/// This process's watch around a CUDA graph that the other one launches.
+/// This process's watch around a CUDA graph that the other process launches.
 class PythonCudaClock final : public Clock {
  public:
   explicit PythonCudaClock(int ordinal) : ordinal_(ordinal) {}
   [[nodiscard]] std::string_view name() const override { return "wall clock around a graph in another process"; }
-  /// `runner` is made by PythonCudaRig::bind. What the batch reads is put in once its graph is made.
+  /// `runner` comes from PythonCudaRig::bind. The batch's inputs are put in after its graph is captured.
   [[nodiscard]] Reading measure(Runner& runner, const Batch& batch) override;
   void rest(double seconds) override;
   [[nodiscard]] double now_s() override;
   [[nodiscard]] Telemetry telemetry() override { return telemetry_; }
-  /// To ring, to launch and to wait takes some tens of microseconds, which count as the batch's.
+  /// Ringing, launching and waiting take some tens of microseconds, which count as the batch's.
   [[nodiscard]] double shortest_batch_us() const override { return 10000; }
 
  private:
@@ -42,7 +41,7 @@ class PythonCudaRig final : public Rig {
   [[nodiscard]] Device device() const override { return own_.device(); }
   [[nodiscard]] Memory& memory() override { return memory_; }
   [[nodiscard]] Clock& clock() override { return clock_; }
-  /// The process has its own, which every call goes to.
+  /// The process has its own stream for all calls.
   [[nodiscard]] Stream stream() override { return {}; }
   void wait() override { wait_by(Ask::wait); }
   void wait_for_stream() override { wait_by(Ask::wait_for_stream); }
@@ -64,7 +63,7 @@ class PythonCudaRig final : public Rig {
   KernelProcess process_;
   SharedCudaMemory memory_;
   PythonCudaClock clock_;
-  std::size_t enqueued_ = 0;  // calls that nobody has waited for
+  std::size_t enqueued_ = 0;  // calls that were not waited for yet
 };
 
 }  // namespace thresher::arena::user_kernels

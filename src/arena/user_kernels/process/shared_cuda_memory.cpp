@@ -9,9 +9,9 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
-/// Each takes a system call and a mapping in both processes.
+/// Each piece takes a system call and a mapping in both processes.
 constexpr std::size_t smallest_gpu_piece = std::size_t{64} << 20;
-/// For two contexts, and for what a framework takes for itself.
+/// Reserved for two contexts, and for a framework's own memory.
 constexpr std::size_t reserved_gpu_bytes = std::size_t{4} << 30;
 
 }  // namespace

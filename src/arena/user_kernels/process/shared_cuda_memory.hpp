@@ -1,7 +1,6 @@
 #pragma once
-/// Memory of a GPU that this process and a kernel's share. What lies in it this process writes and reads in its own
-/// context, so that the kernel's is asked for none of it; and inputs are held back from the process until the batch
-/// that reads them, in memory that it does not share.
+/// GPU memory that this process and a kernel's process share. This process writes and reads it in its own context,
+/// without help from the kernel's. Inputs can be delayed until the batch that reads them, in memory that is not shared.
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -28,12 +27,12 @@ class SharedCudaMemory final : public Memory {
   void download(void* to_host, const void* from, std::size_t bytes) override;
   [[nodiscard]] std::size_t available_bytes() override;
 
-  /// From now on what is written there is put in when the caller says so, and read here as if it were in. `place` is
-  /// all of a buffer, and stays held back as long as that is allocated.
+  /// From now on writes to `place` are delayed until put_in; reads here see them at once. `place` is a whole buffer,
+  /// and stays delayed as long as it is allocated.
   void hold_back(std::span<std::byte> place);
-  /// Puts in what is held back of these places, if it is, and comes back when it is there.
+  /// Puts in the delayed input of these places, and waits until it is there.
   void put_in(std::span<const std::span<std::byte>> places);
-  /// The address as the process understands it (wire.hpp); throws Error(internal) for one that is not from here.
+  /// The process's form of the address (wire.hpp); throws Error(internal) for an address of other memory.
   [[nodiscard]] std::uintptr_t place(std::uintptr_t address) const;
 
  private:
@@ -41,7 +40,7 @@ class SharedCudaMemory final : public Memory {
     runtime::ExportedMemory memory;
     SharedPiece piece;
   };
-  /// What is written to a place, in memory of this process alone while it is not in.
+  /// The delayed writes to a place, in memory of this process alone until they are put in.
   struct Held {
     std::span<std::byte> place;
     runtime::DeviceBuffer kept;
@@ -49,11 +48,11 @@ class SharedCudaMemory final : public Memory {
   };
 
   Shared& share(std::size_t bytes);
-  /// Unshares what nothing lies in any more.
+  /// Stops sharing pieces without allocations.
   void shrink();
-  /// Null for memory that the process finds as it is here.
+  /// Null for memory without delayed input.
   [[nodiscard]] Held* held(const void* address);
-  /// Where to write what is meant for `to`.
+  /// Where writes to `to` must go.
   [[nodiscard]] void* writable(void* to);
   [[nodiscard]] const void* readable(const void* from);
 
@@ -61,7 +60,7 @@ class SharedCudaMemory final : public Memory {
   int ordinal_;
   std::list<Shared> shared_;
   std::map<void*, std::size_t> taken_;                     // bytes by address
-  std::map<const std::byte*, Held, std::greater<>> held_;  // by where they begin
+  std::map<const std::byte*, Held, std::greater<>> held_;  // by start address
 };
 
 }  // namespace thresher::arena::user_kernels

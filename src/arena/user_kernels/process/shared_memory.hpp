@@ -1,7 +1,7 @@
 #pragma once
-/// Memory of this process that a kernel's process sees too. Only what is allocated is ever shared, so a kernel that
-/// writes all over it takes nobody's memory but its own; what lies in it is worth no more than the kernel's word, and
-/// is copied before it is looked at.
+/// Memory of this process that a kernel's process sees too. Only allocated memory is ever shared, so a kernel that
+/// overwrites it all damages only its own. Its content is as untrusted as the kernel, and is copied before it is
+/// checked.
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,24 +30,24 @@ class SharedMemory final : public Memory {
   void download(void* to_host, const void* from, std::size_t bytes) override;
   [[nodiscard]] std::size_t available_bytes() override;
 
-  /// From now on what lies there, and what is uploaded there, is put in when the caller says so, and read here as if it
-  /// were in. `place` is all of a buffer, and stays held back as long as that is allocated.
+  /// From now on the content of `place`, and uploads to it, are delayed until put_in; reads here see them at once.
+  /// `place` is a whole buffer, and stays delayed as long as it is allocated.
   [[nodiscard]] DelayedInput& hold_back(std::span<std::byte> place);
-  /// The address as the process understands it (wire.hpp); throws Error(internal) for one that is not from here.
+  /// The process's form of the address (wire.hpp); throws Error(internal) for an address of other memory.
   [[nodiscard]] std::uintptr_t place(std::uintptr_t address) const;
 
  private:
   SharedPiece& share(std::size_t bytes);
-  /// Null for memory that the process finds as it is here.
+  /// Null for memory without delayed input.
   [[nodiscard]] DelayedInput* held(const void* address);
-  /// Unshares what nothing lies in any more.
+  /// Stops sharing pieces without allocations.
   void shrink();
   void unmap(const SharedPiece& piece) noexcept;
 
   KernelProcess& process_;
   std::vector<SharedPiece> pieces_;
   std::map<void*, std::size_t> taken_;                             // bytes by address
-  std::map<const std::byte*, DelayedInput, std::greater<>> held_;  // by where they begin
+  std::map<const std::byte*, DelayedInput, std::greater<>> held_;  // by start address
 };
 
 }  // namespace thresher::arena::user_kernels

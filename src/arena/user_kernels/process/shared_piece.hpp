@@ -1,5 +1,5 @@
 #pragma once
-/// What a judge shares with a kernel's process at once, and which of it is free.
+/// A piece of memory that a judge shares with a kernel's process at once, with its free ranges.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -8,7 +8,7 @@ namespace thresher::arena::user_kernels {
 
 class SharedPiece {
  public:
-  /// What lies there is `bytes` at `base`, and the process knows it by `number`.
+  /// The piece is `bytes` at `base`, and the process knows it by `number`.
   SharedPiece(std::uint32_t number, void* base, std::size_t bytes)
       : number_(number), base_(static_cast<std::byte*>(base)), bytes_(bytes), free_{{0, bytes}} {}
 
@@ -20,10 +20,10 @@ class SharedPiece {
   /// Null where there is no room.
   [[nodiscard]] void* take(std::size_t wanted);
   void give_back(void* address, std::size_t count);
-  /// The address as the process understands it (wire.hpp); it is held.
+  /// The process's form of the address (wire.hpp), which lies in this piece.
   [[nodiscard]] std::uintptr_t place(std::uintptr_t address) const;
 
-  /// What memory begins at a multiple of, and its bytes are one of.
+  /// The alignment of allocations, and the unit of their size.
   static constexpr std::size_t alignment = 256;
   [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) {
     return (bytes == 0 ? 1 : (bytes + alignment - 1) / alignment) * alignment;

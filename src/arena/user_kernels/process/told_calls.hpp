@@ -1,5 +1,5 @@
 #pragma once
-/// How a kernel's process is told of calls before they are made.
+/// Describes calls to a kernel's process before they are made.
 #include <algorithm>
 
 #include "arena/user_kernels/process/calls.hpp"
@@ -7,8 +7,8 @@
 
 namespace thresher::arena::user_kernels {
 
-/// Has the process learn the calls as `binding`, and waits until it has; `about` is what is said of all of them.
-/// `place` makes of an address what the process knows it by.
+/// Describes the calls to the process as `binding`, and waits for its answer; `about` is common to all of them. `place`
+/// translates an address into the process's form.
 template <class Place>
 void tell_calls(KernelProcess& process, std::uint32_t binding, Writer about, const Calls& calls, Place place) {
   process.ask_later(std::move(about));
@@ -22,7 +22,7 @@ void tell_calls(KernelProcess& process, std::uint32_t binding, Writer about, con
     }
     process.ask_later(std::move(some));
   }
-  // A strategy of Thresher's own packs weights, or refuses.
+  // A strategy of Thresher's own packs weights here, or fails.
   (void)process.ask(Writer(Ask::complete).put(binding));
 }
 

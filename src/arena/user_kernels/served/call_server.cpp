@@ -21,7 +21,7 @@ namespace {
 class Pieces {
  public:
   void add(std::uint32_t number, std::size_t bytes, int memory) {
-    // With all its pages, which no call shall be the first to touch.
+    // Maps all pages now, so that no call touches one first.
     void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory, 0);
     ::close(memory);
     if (base == MAP_FAILED) {
@@ -79,7 +79,7 @@ class Server {
   }
 
  private:
-  /// False, and a message on the line that says why, when the call failed.
+  /// False when the call failed; a message on the line then says why.
   bool make_call() {
     try {
       served_->call(doorbell_->binding, doorbell_->set);
@@ -95,7 +95,7 @@ class Server {
   void hear() {
     Received received = receive_message(line_descriptor, true, Descriptors::taken);
     if (received.what != Received::What::message) {
-      ::_exit(0);  // nobody is there any more
+      ::_exit(0);  // the judge is gone
     }
     Reader question(std::move(received.bytes), std::move(received.descriptors));
     const auto number = question.get<std::uint32_t>();

@@ -1,9 +1,9 @@
 #pragma once
-/// The other end: the process in which a kernel runs. It is told what to load, where tensors lie and when to call, and
-/// nothing else: no seed, no reference, no purpose.
+/// The other end: the process in which a kernel runs. It only learns what to load, where tensors are and when to call:
+/// no seed, no reference, no purpose.
 namespace thresher::arena::user_kernels {
 
-/// Answers on line_descriptor until that is closed, and does not return then: nothing of a kernel may run any more.
+/// Answers on line_descriptor until it is closed. It never returns, so that no code of a kernel runs afterwards.
 [[noreturn]] void serve_calls();
 
 }  // namespace thresher::arena::user_kernels

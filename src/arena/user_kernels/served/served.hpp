@@ -1,5 +1,5 @@
 #pragma once
-/// What a kernel's process serves: calls over bindings of a kernel to tensors.
+/// The service of a kernel's process: calls over bindings of a kernel to tensors.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -20,17 +20,17 @@ class Served {
   virtual void unbind(std::uint32_t binding) = 0;
   /// Complete on return.
   virtual void call(std::uint32_t binding, std::uint32_t set) = 0;
-  /// Questions for a GPU's process alone; `piece` is the memory through which bulk data come. Throws Error(internal)
-  /// for what it does not know.
+  /// Questions only for a GPU's process; `piece` is the memory for bulk data. Throws Error(internal) for an unknown
+  /// question.
   virtual void answer(Ask ask, Reader& question, std::byte* piece, Writer& answer);
 };
 
-/// Confines this process for good, before anything from outside is loaded: it reads its own folder and the system's
-/// libraries, and writes nothing but to the GPU's device files where it has one. A baseline is confined as the kernel
-/// is that it meets, since system calls cost more then. Answers with what holds it.
+/// Confines this process for good, before any user code is loaded. It reads its own folder and the system's libraries,
+/// and writes only to the GPU's device files, if it has a GPU. A baseline gets the confinement of its opponent, since
+/// system calls then cost more. Answers with the protections.
 void confine(Reader& question, Writer& answer);
 
-/// Each in its file; what to load is the rest of the question.
+/// Each is defined in a file of its own; the rest of the question tells what to load.
 [[nodiscard]] std::unique_ptr<Served> serve_library(Reader& question);
 [[nodiscard]] std::unique_ptr<Served> serve_strategy(Reader& question);
 [[nodiscard]] std::unique_ptr<Served> serve_cubin(Reader& question);

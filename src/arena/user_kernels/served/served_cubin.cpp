@@ -1,5 +1,4 @@
-// A user's kernel for a GPU, in its process: machine code in a context of its own. No host code of the user's runs
-// here.
+// A user kernel for a GPU, in its process: machine code in a context of its own. No host code of the user runs here.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>

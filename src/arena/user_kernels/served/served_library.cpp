@@ -1,4 +1,4 @@
-// A user's kernel for the CPU, in its process.
+// A user kernel for the CPU, in its process.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ class ServedLibrary final : public Served {
   void complete(std::uint32_t) override {}
   void unbind(std::uint32_t binding) override { calls_.erase(binding); }
   void call(std::uint32_t binding, std::uint32_t set) override {
-    const thresher_own_dual_gemm call = calls_.at(binding).at(set);  // the kernel is given a copy
+    const thresher_own_dual_gemm call = calls_.at(binding).at(set);  // the kernel gets a copy
     function_(&call);
   }
 
@@ -36,7 +36,7 @@ class ServedLibrary final : public Served {
 std::unique_ptr<Served> serve_library(Reader& question) {
   const std::string object = question.text();
   const std::string entry = question.text();
-  // It stays loaded, since nobody knows what it started.
+  // It stays loaded, since it may have started threads.
   void* const library = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     throw Error(ErrorCode::unsupported, ::dlerror());

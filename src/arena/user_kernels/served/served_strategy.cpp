@@ -1,4 +1,4 @@
-// A strategy of Thresher's own in a process, on the tensors that a user's kernel would be given.
+// A strategy of Thresher's own in a process, on the tensors that a user kernel would get.
 #include <unordered_map>
 
 #include "arena/contestants/registry.hpp"
