@@ -1,13 +1,13 @@
-// Whether the arena accuses anybody who is honest, and whether it finds a difference where there is none.
+// Checks that the arena neither accuses honest contestants nor finds a difference between equal ones.
 //
 //   bench_arena_fairness THRESHER tournaments COUNT quiet|busy [PITCH.toml...]
 //   bench_arena_fairness THRESHER matches COUNT quiet|busy [PITCH.toml...]
 //
-// THRESHER is the command. A tournament judges a baseline and by turns a strategy of Thresher's own in this process,
-// one in another, and the kernel of one of the pitches, which needs a compiler; whoever fails a gate was accused. A
-// match is of a contestant with itself. "busy" keeps as many threads as there are processors at work and at rest by
-// turns, a fifth of a second long at most. Ends with 1 when anybody was accused, or more than 5 % of the matches said
-// "faster" or "slower".
+// THRESHER is the command. A tournament judges a baseline and one challenger. The challengers alternate: a strategy of
+// Thresher's own in this process, one in another, and the kernel of a pitch, which needs a compiler. A contestant that
+// fails a gate was accused. A match compares a contestant with itself. "busy" runs one thread per processor that
+// alternates work and sleep, at most a fifth of a second each. The exit status is 1 when a contestant was accused, or
+// more than 5 % of the matches said "faster" or "slower".
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -35,10 +35,10 @@
 namespace thresher::arena {
 namespace {
 
-/// A machine that others use, too: threads of another process, so that nobody takes them for the judge's.
+/// Simulates a shared machine with threads of another process, which are not counted as the judge's.
 class Crowd {
  public:
-  /// It is at work once it is called. To be made before there is any thread.
+  /// It works while it is called. Make it before there is any thread.
   Crowd() {
     void* const page =
         ::mmap(nullptr, sizeof(std::atomic<unsigned>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -94,7 +94,7 @@ Suite suite_of(const std::string& distributions) {
                      "small", "small.toml");
 }
 
-/// Who competes.
+/// The contestants.
 class Field {
  public:
   Field(std::string server, const std::vector<std::string>& pitches)
@@ -142,13 +142,12 @@ Entry held(const Field& field, const Suite& suite, const Contestant& contestant,
            std::uint64_t seed, double seconds, const std::vector<std::unique_ptr<Gate>>& gates) {
   Progress progress = Progress::silent();
   TimingOptions timing = timing_options(suite, seconds);
-  timing.rest_s = 0.005;  // a tournament's are longer; most of the time would be rests
+  timing.rest_s = 0.005;  // a tournament's are longer; most of the time would be pauses
   Match match{suite, contestant, baseline, nullptr, field.rig(), seed, timing, progress};
   return hold_match(match, gates, {});
 }
 
-/// A baseline, which is judged itself at first, and one that challenges it: in this process, in another, or from
-/// outside.
+/// Judges a baseline alone at first, then with a challenger: in this process, in another, or a user kernel.
 int hold_tournaments(const Field& field, int count) {
   const Suite suite = suite_of(R"("contest", "full_range")");
   const auto gates = standard_gates();

@@ -1,9 +1,9 @@
-// Times sequences of many queries over keys in pages on one GPU, alone and beside decoding: the strategies take turns,
-// so that clocks are the same for all, and keys and values lie in the cache as far as they fit.
+// Times chunked prefill over a paged KV cache on one GPU, alone and beside decoding. The strategies alternate, so that
+// clocks are the same for all. Keys and values stay in the L2 cache as far as they fit.
 //
 // usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8] [--queries bf16|fp8]
 //
-// A line: µs a call in the median and at best, and TFLOP/s of the products that the masks leave.
+// Each line has the median and the minimum of µs per call, and TFLOP/s of the unmasked products.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Case {
   std::vector<std::int32_t> keys;
 };
 
-/// `count` sequences of `queries` queries over `keys` keys, and one chunk of a prompt where it has queries.
+/// `count` sequences of `queries` queries over `keys` keys, and one prefill chunk where `chunk` has queries.
 Case with_chunk(std::size_t count, std::int32_t queries, std::int32_t keys, std::int32_t chunk, std::int32_t context) {
   Case made{"", std::vector(count, queries), std::vector(count, keys)};
   if (count > 0) {
@@ -66,7 +66,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-/// What a line of the command says.
+/// The options of the command line.
 struct Options {
   std::int64_t page = 16;
   std::int64_t head_dim = 128;
@@ -102,7 +102,7 @@ double operations(const Case& on, const AttentionProblem& problem) {
   return 4.0 * seen * static_cast<double>(problem.heads * problem.head_dim);
 }
 
-/// Tensors of one case, of random contents without NaN.
+/// Tensors of one case, with random contents without NaN.
 class Data {
  public:
   Data(const Case& on, const AttentionProblem& problem) {

@@ -1,14 +1,14 @@
-// Times decoding over keys in pages on one GPU, keys and values from DRAM: calls of a graph take turns over pages that
-// together are more than the L2 holds. Variants take turns too, so that clocks are the same for all.
+// Times decoding over a paged KV cache on one GPU, with keys and values from DRAM. The calls of a graph cycle through
+// pages that exceed the L2. Variants alternate too, so that clocks are the same for all.
 //
 // usage: bench_attention_decode [--warm] [--fp8] [--format bf16|fp16] [--page N] [--head-dim N] [--kv-heads N]
 //                               [--queries N] [--mixed] [--dependent] [--heads-first] [--knobs "a=1 b=2"]...
 //                               [BATCHxKEYSxGROUP...]
 //
 // Without a case: batches 1, 8, 32, 128 and 256 of 1024 to 32768 keys with groups of 1, 4 and 8 heads. --warm compiles
-// the kernels into the cache and needs no GPU. --mixed: lengths from a quarter to seven quarters of the keys, of the
-// same sum. --heads-first: in a page the rows of one head lie together, else the heads of one row. A line: µs a call in
-// the median and at best, and GB/s of keys and values in the median.
+// the kernels into the cache and needs no GPU. --mixed: lengths from a quarter to seven quarters of the keys, with the
+// same sum. --heads-first: a page is [heads, rows], else [rows, heads]. Each line has the median and the minimum of µs
+// per call, and the median GB/s of keys and values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ namespace {
 
 using namespace thresher;
 
-constexpr std::int64_t cold_bytes = std::int64_t{240} << 20;  ///< more than the L2 holds, several times
+constexpr std::int64_t cold_bytes = std::int64_t{240} << 20;  ///< several times the L2
 constexpr std::int64_t max_bytes = std::int64_t{40} << 30;    ///< of keys and values
 constexpr int rounds = 11;
 
@@ -77,7 +77,7 @@ AttentionProblem problem_of(const Options& options, const Case& on) {
 std::vector<std::int32_t> lengths_of(const Options& options, const Case& on) {
   std::vector<std::int32_t> all;
   for (std::int64_t i = 0; i < on.batch; ++i) {
-    // Pairs of lengths that add up to twice the keys, from a quarter on.
+    // Pairs of lengths whose sum is twice the keys, starting at a quarter.
     const std::int64_t step = on.batch > 1 ? i / 2 * on.keys * 3 / 4 / std::max<std::int64_t>(on.batch / 2, 1) : 0;
     const std::int64_t shorter = on.keys / 4 + step;
     const bool is_last_alone = on.batch % 2 == 1 && i + 1 == on.batch;
@@ -87,7 +87,7 @@ std::vector<std::int32_t> lengths_of(const Options& options, const Case& on) {
   return all;
 }
 
-/// Memory of random contents: no NaN in any format.
+/// Memory with random contents: no NaN in any format.
 class Pool {
  public:
   explicit Pool(std::size_t bytes) : memory_(0, bytes, "keys and values") {

@@ -1,11 +1,12 @@
-// One call between two events, timed from C++: from Python the host would be what is measured.
+// Times one call between two events, from C++: from Python the host's cost would dominate.
 #include <algorithm>
 #include <vector>
 
 #include "runtime/stream.hpp"
 #include "thresher/thresher.h"
 
-/// Microseconds of one thresher_attention_run_flat: the smallest of `count`, and their median; below 0 when one fails.
+/// Times thresher_attention_run_flat in microseconds: the smallest of `count`, and their median; below 0 when one
+/// fails.
 extern "C" double thresher_bench_one_call_us(const thresher_attention* plan, const void* q, const void* k,
                                              const void* v, void* o, float* lse, void* workspace, int count,
                                              double* median) {

@@ -1,5 +1,5 @@
 // Checks and times variants of the attention strategies side by side on one GPU, inputs warm, in graphs of many calls.
-// Variants take turns, so that clocks are the same for all.
+// Variants alternate, so that clocks are the same for all.
 //
 // usage: bench_attention_variants --warm               compiles every kernel into the cache; needs no GPU
 //        bench_attention_variants split [--causal]     the origin's problem, in ordinary and in dependent launch
@@ -35,19 +35,19 @@ constexpr double budget_operations = 2e9;  ///< of the definition, in float64
 struct Variant {
   std::string name;
   Knobs knobs;
-  bool in_16_bits = false;  ///< the problem with queries, keys and values in its format instead
+  bool in_16_bits = false;  ///< the same problem with 16-bit queries, keys and values
 };
 
-/// A problem, the variants of one strategy for it, and how often a graph calls each.
+/// A problem, the variants of one strategy for it, and the number of calls of each in a graph.
 struct Field {
   std::string strategy;
   AttentionProblem problem;
   std::vector<Variant> variants;
   int calls;
-  bool dependent;  ///< dependent launch is timed too
+  bool dependent;  ///< also times programmatic dependent launch
 };
 
-/// The kernel as it was, and one change after another.
+/// The unchanged kernel, and one change after another.
 class Changes {
  public:
   Changes(const char* name, Knobs knobs) : knobs_(std::move(knobs)) { variants.push_back({name, knobs_}); }
@@ -177,7 +177,7 @@ void warm() {
   }
 }
 
-/// Bytes of normally distributed values; few enough to make quickly, in another order for each tensor.
+/// Bytes of normally distributed values; few, to be quick, in another order for each tensor.
 std::vector<std::uint8_t> values(Format format, std::size_t count, std::size_t start) {
   constexpr std::size_t made = 1'000'003;
   static const std::vector<float> normal = [] {
@@ -199,7 +199,7 @@ std::vector<std::uint8_t> values(Format format, std::size_t count, std::size_t s
   return out;
 }
 
-/// The problem's data on the host and on the GPU, with what is right.
+/// The problem's data on the host and on the GPU, with the right outputs.
 struct Data {
   AttentionProblem problem;
   std::vector<std::uint8_t> host[4];  // q, k, v, o
@@ -228,7 +228,7 @@ struct Data {
     plain = reference::attention_rows_plain_low_precision(problem, here, samples);
   }
 
-  /// Error over what is allowed, of the worst element that the GPU wrote.
+  /// Error over the allowed error, of the worst element that the GPU wrote.
   double worst() {
     runtime::copy(host[3].data(), device[3].data(), host[3].size(), 0);
     return reference::judge_rows(problem, here, definition, plain).judgement.worst_excess;

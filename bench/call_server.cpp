@@ -1,5 +1,5 @@
-// What it costs to call a kernel in another process: an empty one, in batches of one call and of a thousand, and with
-// activations that are put in before each.
+// Times calls of an empty kernel in another process: in batches of one call and of a thousand, and with activations
+// that are put in before each.
 //
 //   bench_call_server THRESHER     THRESHER: the command
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ Writer empty_kernel(const std::filesystem::path& folder) {
   return Writer(Ask::load_library).put((folder / "empty.so").string()).put(std::string("empty"));
 }
 
-/// Activations of as many calls as a sample may have, so large each.
+/// Activations of that size for as many calls as a sample may have.
 class Activations {
  public:
   static constexpr std::size_t calls = 64;

@@ -1,9 +1,9 @@
-// The CPU's two dual-GEMM strategies on the origin's four problems, NVFP4 in and fp16 out, with the contest's
-// distribution: magnitudes up to 1.5 with random sign, scales uniform in [0, 1).
+// Times the CPU's two dual-GEMM strategies on the origin's four problems, NVFP4 in and fp16 out. Data have the
+// contest's distribution: magnitudes up to 1.5 with random sign, scales uniform in [0, 1).
 //
-// Both run in turn within every iteration. Counters: the median time of each in microseconds, their ratio (above 1:
-// interleaved is faster), the workspace of each and, from a process of its own for each, how far one run raised the
-// peak of resident memory above the operands.
+// Both run in every iteration. Counters are the median time of each in microseconds, their ratio (above 1: interleaved
+// is faster) and the workspace of each. A process of its own for each measures how far one run raises the peak of
+// resident memory above the operands.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -117,7 +117,7 @@ double peak_resident_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-/// In a child, so that nothing else counts; -1 if that fails. To be called before this process starts OpenMP threads.
+/// Runs in a child, so that nothing else counts; -1 if that fails. Call it before this process starts OpenMP threads.
 double peak_growth_mib(const char* strategy, const DualGemmProblem& problem) {
   double growth = -1.0;
   std::array<int, 2> ends{};

@@ -1,5 +1,5 @@
-// What packing NVFP4 weights costs, once at model load: the host's time from the call to the packed weights, the
-// allocation of their memory included.
+// Times packing of NVFP4 weights, which happens once at model load: the host's time from the call to the packed
+// weights, including the allocation of their memory.
 //
 // usage: bench_cuda_pack   (needs a GPU; gate and up of 14336 x 4096)
 #include <algorithm>

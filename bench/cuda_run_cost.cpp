@@ -1,5 +1,4 @@
-// What one call of DualGemm::run costs the host: the time of a burst of calls that the GPU has not caught up with, a
-// call.
+// Times the host's cost of one DualGemm::run: the time per call of a burst that the GPU has not caught up with.
 //
 // usage: bench_cuda_run_cost   (needs a GPU; bf16, the origin's third problem, and one of few tokens)
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 
 using namespace thresher;
 
-/// Few enough for the driver's queue, so that no call waits for the GPU.
+/// Small enough for the driver's queue, so that no call waits for the GPU.
 constexpr int calls = 200;
 constexpr int rounds = 25;
 

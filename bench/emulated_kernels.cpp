@@ -1,6 +1,6 @@
-// How many times a CPU second the emulator runs each strategy's compiled-in kernels, on the small problems that the
-// gate `race-free` gives them: schedules 0 to N - 1 of every kernel and problem, once each before the clock starts.
-// usage: bench_emulated_kernels [OPERATION [SCHEDULES]]
+// Counts the emulator's runs of each strategy's compiled-in kernels per CPU second, on the small problems of the gate
+// `race-free`. It runs schedules 0 to N - 1 of every kernel and problem, once each before the clock starts. usage:
+// bench_emulated_kernels [OPERATION [SCHEDULES]]
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// How fast the emulator multiplies with every check on: the dual GEMM's kernel, one block, on one core. The counter is
-// wgmma's floating-point operations a second of CPU time.
+// Measures the emulator's multiplication rate with every check on: the dual GEMM's kernel, one block, on one core. The
+// counter is wgmma's floating-point operations per second of CPU time.
 #include <benchmark/benchmark.h>
 
 #include <vector>

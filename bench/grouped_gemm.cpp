@@ -1,13 +1,13 @@
-// Times every configuration of the grouped strategies on one GPU, weights from DRAM, in graphs of a few calls;
-// configurations take turns, so that clocks are the same for all. Some outputs of each are checked against float64.
+// Times every configuration of the grouped strategies on one GPU, with weights from DRAM, in graphs of a few calls.
+// Configurations alternate, so that clocks are the same for all. Some outputs of each are checked against float64.
 //
 // usage: bench_grouped_gemm [--warm] [--format F] [--tokens F] [--numerics exact|fast] [--down]
 //                           [--strategy NAME] [--knobs "a=1 b=2"]... LIST|CASE...
 //
-// A list is origin, decode, prefill, scan, experts, rows or all (the first four); a case is EXPERTSxNxK:ROWS, rows
-// dealt at random, or with commas the rows of each expert. --warm compiles the kernels into the cache and needs no GPU.
-// --down times the grouped GEMM. Formats are those of operands (bf16, fp16, nvfp4, fp8_tensor, fp8_row, fp8_block);
-// tokens are in that of the weights, with nvfp4 in fp16, where --tokens does not say otherwise.
+// A list is origin, decode, prefill, scan, experts, rows or all (the first four). A case is EXPERTSxNxK:ROWS with rows
+// distributed at random, or with commas between the rows of each expert. --warm compiles the kernels into the cache and
+// needs no GPU. --down times the grouped GEMM. The formats are bf16, fp16, nvfp4, fp8_tensor, fp8_row and fp8_block. By
+// default, tokens have the weights' format, or fp16 for nvfp4 weights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,9 +45,9 @@ namespace grouped = strategies::grouped_gemm;
 constexpr double dram_bytes_per_us = 4.30e6;
 constexpr double flops_per_us_16bit = 800e6;
 constexpr double flops_per_us_fp8 = 1450e6;
-constexpr std::size_t cold_bytes = 240U << 20U;  ///< more than the L2 holds, several times
+constexpr std::size_t cold_bytes = 240U << 20U;  ///< several times the L2
 constexpr int rounds = 15;
-/// As of the peers (bench/peers/compare.py).
+/// Equal to the peers' bound (bench/peers/compare.py).
 constexpr double error_bound_exact = 0.005;
 constexpr double error_bound_fast = 0.1;
 
@@ -59,7 +59,7 @@ struct Case {
   std::vector<std::int64_t> rows;  ///< of each expert
 };
 
-/// Tokens choose `top` of `all` experts, of which the first `here` are on this GPU.
+/// Tokens choose `top` out of `all` experts, of which the first `here` are on this GPU.
 std::vector<std::int64_t> routed(std::int64_t tokens, int top, std::int64_t all, std::int64_t here) {
   std::mt19937_64 random(7);
   std::vector<std::int64_t> rows(static_cast<std::size_t>(here));
@@ -85,7 +85,7 @@ void add_routed(std::vector<Case>& cases, const std::string& name, std::int64_t 
   }
 }
 
-/// Eight of the experts have rows, all as many.
+/// Eight of the experts have rows, equally many.
 Case of_eight(std::int64_t experts, std::int64_t each) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(experts));
   for (std::size_t i = 0; i < 8; ++i) {
@@ -122,7 +122,7 @@ std::vector<Case> cases_of(const std::string& list) {
       cases.push_back(of_eight(512, each));
     }
   }
-  if (list == "experts") {  // the same rows and the same weights among more and more experts without rows
+  if (list == "experts") {  // the same rows and weights, with a growing number of experts without rows
     for (const std::int64_t experts : {8, 16, 32, 64, 128, 256, 512, 1024}) {
       cases.push_back(of_eight(experts, 64));
     }
@@ -156,7 +156,7 @@ Case parsed_case(const std::string& text) {
   return parsed;
 }
 
-/// What is asked for on the command line.
+/// The options of the command line.
 struct Wanted {
   Format weights = Format::bf16;
   Format tokens = Format::bf16;
@@ -222,12 +222,12 @@ std::vector<Variant> variants_of(const Wanted& wanted, const GroupedProblem& pro
   return variants;
 }
 
-/// Bytes that repeat with a period that divides no row, the same on the host and on the GPU.
+/// Bytes with a period that divides no row, equal on the host and on the GPU.
 class Pattern {
  public:
   static constexpr std::size_t period = 8'388'593;  ///< elements; a prime
 
-  /// Normally distributed numbers of 16 bits.
+  /// Normally distributed 16-bit numbers.
   static Pattern normal(Format format, float deviation, unsigned seed) {
     std::mt19937 random(seed);
     std::normal_distribution<float> distribution(0.0F, deviation);
@@ -252,7 +252,7 @@ class Pattern {
     return pattern;
   }
 
-  /// Normally distributed numbers of e4m3.
+  /// Normally distributed e4m3 numbers.
   static Pattern codes(float deviation, unsigned seed) {
     std::mt19937 random(seed);
     std::normal_distribution<float> distribution(0.0F, deviation);
@@ -262,7 +262,7 @@ class Pattern {
                   [&] { return formats::float_to_e4m3(distribution(random)); });
     return pattern;
   }
-  /// Positive numbers of float32 about `middle`.
+  /// Positive float32 numbers around `middle`.
   static Pattern reals(float middle, unsigned seed) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> distribution(0.75F * middle, 1.25F * middle);
@@ -301,8 +301,8 @@ class Pattern {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// One operand's numbers: `matrices` of [rows, k], by matrix, row and place along K. The numbers of FP8 are multiplied
-/// by scales, so that all formats' have the deviation that is asked for.
+/// One operand's numbers: `matrices` of [rows, k], by matrix, row and place along K. FP8 numbers have scales, so that
+/// the deviation is the requested one in every format.
 class Numbers {
  public:
   struct Shape {
@@ -364,7 +364,7 @@ class Numbers {
  private:
   static constexpr float fp8_deviation = 32.0F;
 
-  /// Of scales that lie row by row, matrix behind matrix.
+  /// The index of a scale in [matrix, row, block] order.
   [[nodiscard]] std::size_t scale_index(std::int64_t matrix, std::int64_t row, std::int64_t k) const {
     const Scales::Block block = scale_block_of(format_, role_, shape_.k);
     if (format_ == Format::fp8_tensor) {
@@ -382,7 +382,7 @@ class Numbers {
   Pattern scales_;
 };
 
-/// The operands of one case: as many sets as are cold together.
+/// The operands of one case: as many sets as cold calls need.
 struct Data {
   GroupedProblem problem;
   std::vector<std::int64_t> rows;
@@ -426,7 +426,7 @@ struct Data {
     return grouped::in_order({gates[set].tensor, ups[set].tensor, {}, {}}, of);
   }
 
-  /// The norm of the error of some outputs over their own; infinite where one is NaN.
+  /// The norm of the error of some outputs over the outputs' norm; infinite where one is NaN.
   [[nodiscard]] double error() const {
     const auto elements = static_cast<std::size_t>(problem.rows * problem.n);
     std::vector<std::uint16_t> out(elements);
@@ -487,7 +487,7 @@ Contender contender(const Variant& variant, const Data& data, const DeviceSpec& 
     runtime::synchronize({}, 0);
   }
   const auto packed = [&](std::size_t set) { return made.packed.empty() ? nullptr : made.packed[set].data(); };
-  // The maps of weights are a call's own: one for each set.
+  // Each call has its own tensor maps of the weights: one for each set.
   std::vector<ops::CudaCall> of_sets;
   for (std::size_t set = 0; set < sets; ++set) {
     const auto tensors = data.tensors(set);

@@ -1,4 +1,4 @@
-// Prints as JSON what numerics fast costs beside NVFP4 itself, over several kinds of data. Needs no GPU.
+// Prints, as JSON, the error of numerics fast relative to that of NVFP4, over several kinds of data. Needs no GPU.
 //
 // usage: bench_nvfp4_fast_error > measurements/NAME.json
 #include <cstdio>

@@ -1,6 +1,6 @@
-// What the dense dual GEMM takes on one GPU for outputs in FP8 and NVFP4, by each strategy that makes them and as plan
-// chooses: weights from DRAM, in graphs of a few calls that take turns, so that clocks are the same for all. Right or
-// wrong is for the tests to say (CudaRequantisedDense).
+// Times the dense dual GEMM with FP8 and NVFP4 outputs on one GPU, by each strategy that supports them and by plan's
+// choice. Weights come from DRAM. Graphs of a few calls alternate, so that clocks are the same for all. The tests check
+// the outputs (CudaRequantisedDense).
 //
 // usage: bench_requantised_outputs [MxNxK...]   [256x4096x7168 16x14336x4096]
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace {
 
 using namespace thresher;
 
-constexpr std::int64_t cold_bytes = 240 << 20;  ///< more than the L2 holds, several times
+constexpr std::int64_t cold_bytes = 240 << 20;  ///< several times the L2
 constexpr int rounds = 25;
 
 struct Extents {
@@ -34,7 +34,7 @@ struct Extents {
   long k = 0;
 };
 
-/// Bytes that are numbers of moderate size in a format, repeated with a period that divides no row.
+/// Bytes of numbers of moderate size in a format, with a period that divides no row.
 std::vector<std::uint8_t> numbers(Format format, std::size_t bytes) {
   constexpr std::size_t period = 4'194'301;
   std::mt19937 random(1);
@@ -82,7 +82,7 @@ class GpuMatrix {
   runtime::DeviceBuffer scales_;
 };
 
-/// A few calls, each with weights of its own.
+/// A few calls, each with its own weights.
 class Timed {
  public:
   Timed(const DualGemmProblem& problem, const DualGemmOptions& options, const std::vector<PackedWeights>& weights,
@@ -122,7 +122,7 @@ class Timed {
   std::vector<double> samples_;
 };
 
-/// As plan chooses it first, then by each strategy that takes the problem; the output as it is beside.
+/// Times plan's choice first, then each strategy that supports the problem, beside the unquantized output.
 void time_all(const DualGemmProblem& problem, const std::vector<PackedWeights>& weights, const Tensor& a) {
   const GpuMatrix c(problem.out, problem.m, problem.n, OperandRole::tokens);
   std::vector<std::string> asked = dual_gemm_strategies(Device::cuda());

@@ -1,5 +1,5 @@
-// Entries of the caches of compiled programs: as they are, where next to none is whole; and with the fingerprint of
-// their own bytes, where what lies inside is read. The last byte of an entry is never another without its being told.
+// Entries of the caches of compiled programs. The raw bytes are almost never a valid entry; with their own fingerprint
+// added, the content is parsed. A change of an entry's last byte must always be detected.
 #include "core/fingerprint.hpp"
 #include "fuzzed.hpp"
 #include "runtime/cubin_cache.hpp"

@@ -1,5 +1,5 @@
-// Command lines: words between NULs, of a command with an option of every kind. What the parser refuses is told in
-// words.
+// Command lines: words between NULs, for a command with an option of every kind. Every error of the parser must be
+// explained in words.
 #include <CLI/CLI.hpp>
 #include <vector>
 
@@ -13,7 +13,7 @@ using namespace thresher;
 
 namespace {
 
-/// The command; parsing another line clears what the one before has set.
+/// The command; parsing a line clears the values of the previous one.
 struct Command {
   Command() {
     app.require_subcommand(1);

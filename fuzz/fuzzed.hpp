@@ -1,5 +1,5 @@
 #pragma once
-/// What the targets share: bytes are either refused in words or understood, and what is understood is checked.
+/// Shared helpers of the targets. Bytes are either rejected with an error or parsed, and parsed values are checked.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,14 +20,14 @@ inline void require(bool holds) {
   }
 }
 
-/// The sentence of a refusal blames the input, and a terminal can bear its length.
+/// The error's sentence blames the input, and has a length that a terminal can show.
 inline void require_sentence(const Error& error, ErrorCode code = ErrorCode::invalid_argument) {
   constexpr std::size_t longest = 2000;
   const std::string_view sentence = error.what();
   require(error.code() == code && !sentence.empty() && sentence.size() <= longest);
 }
 
-/// Whether `read` understood; false when it refused.
+/// Whether `read` parsed the input; false when it rejected it.
 template <class Read>
 bool understood(Read&& read, ErrorCode code = ErrorCode::invalid_argument) {
   try {

@@ -1,4 +1,4 @@
-// JSON as a ledger keeps it, which somebody may have changed since. The first byte says what it is read as.
+// JSON as a ledger stores it, which may have been changed since. The first byte chooses the reader.
 #include "arena/results/evidence_json.hpp"
 #include "arena/results/record_json.hpp"
 #include "arena/results/recorded_json.hpp"

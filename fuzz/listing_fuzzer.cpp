@@ -1,4 +1,4 @@
-// What disassemblers print. No text is refused: lines that say nothing are passed over.
+// The output of disassemblers. No text is rejected: lines without an instruction are skipped.
 #include "arena/audit/sass.hpp"
 #include "fuzzed.hpp"
 

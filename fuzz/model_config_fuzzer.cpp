@@ -1,4 +1,4 @@
-// What a model's config.json says of its layers' activation.
+// The activation of layers in a model's config.json.
 #include "formats/model_config.hpp"
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// A file of packed weights, from memory that has a name, and a block of them. What a block holds, a file of the same
-// bytes does.
+// A file of packed weights, from memory with a name, and the same bytes as a block. Both must have the same contents.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static File file;
   const std::string& path = file.with(fuzz::text_of(data, size));
   const bool is_dual = fuzz::understood([&] { (void)load_packed(Device::cpu(), path); });
-  // The same bytes as a block, which lies where a caller has it.
+  // The same bytes as a block in a caller's memory.
   alignas(256) static std::array<std::byte, std::size_t{1} << 16> room;
   if (size > room.size()) {
     return 0;

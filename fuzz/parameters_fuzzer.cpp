@@ -1,5 +1,5 @@
-// What commands leave for each other in files of their own: calibration, of which a line that is wrong is refused, and
-// tuning, of which it is passed over. Both are written as they were understood.
+// Parameter files that commands write for each other. A wrong line of a calibration is rejected; a wrong line of a
+// tuning cache is skipped. Both are written again as they were parsed.
 #include "fuzzed.hpp"
 #include "ops/tuning.hpp"
 #include "planner/calibrate.hpp"

@@ -1,4 +1,4 @@
-// Pitches, also those that bring a kernel: its source is a file beside the target or none.
+// Pitches, also those with a kernel: its source is a file beside the target, or missing.
 #include <nlohmann/json.hpp>
 
 #include "arena/pitches/pitch.hpp"

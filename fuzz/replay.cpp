@@ -1,5 +1,5 @@
-// Gives each file of a folder to a target, as libFuzzer would: replay_seeds TARGET FOLDER. A target that finds a fault
-// ends the program.
+// Passes each file of a folder to a target, as libFuzzer would: replay_seeds TARGET FOLDER. A target with a fault ends
+// the program.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

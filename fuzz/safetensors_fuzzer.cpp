@@ -1,5 +1,5 @@
-// Any bytes are either refused with an Error or understood completely: then the tensors fill the data exactly, and
-// writing the header again gives one that reads the same.
+// Any bytes are either rejected with an Error or parsed completely. Parsed tensors fill the data exactly, and the
+// rewritten header parses to the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -55,8 +55,8 @@ void check_file(std::span<const std::byte> file) {
 
 }  // namespace
 
-/// The input once as a file, and once as 8 bytes of data size with the JSON behind them: few random lengths are right,
-/// so most inputs reach the JSON only the second way.
+/// Parses the input once as a file, and once as 8 bytes of data size with the JSON behind them. Few random lengths are
+/// right, so most inputs reach the JSON only the second way.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   check_file(std::as_bytes(std::span(data, size)));
   if (size >= 8) {

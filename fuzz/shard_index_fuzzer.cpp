@@ -1,4 +1,4 @@
-// The index of a checkpoint in several files.
+// The index of a checkpoint with several files.
 #include "formats/shard_index.hpp"
 #include "fuzzed.hpp"
 

@@ -1,4 +1,4 @@
-// Suites.
+// Suites of problems.
 #include "arena/operation/operation.hpp"
 #include "arena/suites/suite.hpp"
 #include "fuzzed.hpp"

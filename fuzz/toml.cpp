@@ -1,3 +1,3 @@
-// The parser of TOML, for all objects that use it.
+// The TOML parser's implementation, for all objects that use it.
 #define TOML_IMPLEMENTATION
 #include <toml++/toml.h>

@@ -1,5 +1,5 @@
-// Values of options and of keys that have a language of their own: knobs, expectations of the audit, options of
-// compilers, expressions, patterns, and names that are shown.
+// Values of options and keys with a syntax of their own: knobs, expectations of the audit, compiler options,
+// expressions, patterns, and printed names.
 #include "arena/audit/expectations.hpp"
 #include "arena/pitches/expression.hpp"
 #include "arena/pitches/kernel_options.hpp"

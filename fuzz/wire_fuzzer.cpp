@@ -1,5 +1,5 @@
-// What the process of a kernel says to its judge, through a socket as it comes, and the questions that such a process
-// reads. Whatever it says is an answer, a refusal or neither.
+// Messages from a kernel's process to its judge, through a socket, and the questions that such a process reads. Every
+// message is an answer, an error or invalid.
 #include <sys/socket.h>
 #include <unistd.h>
 

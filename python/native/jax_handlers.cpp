@@ -1,4 +1,4 @@
-// The handlers of XLA's foreign functions behind thresher.jax, from the headers that come with jaxlib.
+// The handlers of XLA's foreign functions behind thresher.jax, compiled with the headers of jaxlib.
 #include "jax_handlers.h"
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ constexpr std::size_t workspace_alignment = 256;
 std::atomic<thresher_jax_run> run_in_python{nullptr};
 thread_local ffi::ScratchAllocator* scratch_of_call = nullptr;
 
-/// What of CUDA's driver a call needs beside its stream.
+/// The functions of CUDA's driver that a call needs beside its stream.
 struct Driver {
   int (*copy_to_host)(void*, unsigned long long, std::size_t, void*) = nullptr;
   int (*synchronize)(void*) = nullptr;
@@ -53,7 +53,7 @@ const Driver& driver() {
 
 ffi::Error failed(const std::string& sentence) { return {ffi::ErrorCode::kInvalidArgument, sentence}; }
 
-/// One call's memory, on the CPU or in order with a GPU's stream.
+/// One call's memory, on the CPU or in a GPU's stream order.
 class Memory {
  public:
   Memory(bool is_gpu, void* stream) : is_gpu_(is_gpu), stream_(stream) {}
@@ -93,7 +93,7 @@ thresher_jax_buffer buffer_of(const ffi::AnyBuffer& buffer) {
           .rank = static_cast<std::int32_t>(extents.size())};
 }
 
-/// The header of packed weights, which begin with its length; empty where they are too short to have one.
+/// The header of packed weights, which begin with its length; empty where they are too short for one.
 std::optional<std::string> header_of(const ffi::AnyBuffer& block, const Memory& memory) {
   constexpr std::size_t length_bytes = 8;
   const std::size_t bytes = block.size_bytes();
@@ -109,7 +109,7 @@ std::optional<std::string> header_of(const ffi::AnyBuffer& block, const Memory& 
                                                                          : std::nullopt;
 }
 
-/// `packed` has a 1 for each operand that is packed weights, else a 0; with `zeros` results are zeroed first.
+/// `packed` has a 1 for each operand with packed weights, else a 0; with `zeros` results are zeroed first.
 ffi::Error make_call(ffi::RemainingArgs operands, ffi::RemainingRets results, std::string_view text,
                      std::string_view packed, bool zeros, std::int32_t device, void* stream) {
   const thresher_jax_run run = run_in_python.load();
@@ -195,7 +195,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(thresher_jax_cuda, on_gpu,
 void thresher_jax_set_run(thresher_jax_run run) { run_in_python.store(run); }
 
 void* thresher_jax_scratch(int64_t bytes) {
-  constexpr std::size_t max_alignment = 16;  // that XLA is asked for; it refuses more
+  constexpr std::size_t max_alignment = 16;  // XLA rejects larger ones
   if (scratch_of_call == nullptr || bytes < 0) {
     return nullptr;
   }

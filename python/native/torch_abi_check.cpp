@@ -1,5 +1,5 @@
-// Compiled where PyTorch's headers are found, and never linked: a declaration of torch_abi.h that is not theirs is an
-// error.
+// Compiled where PyTorch's headers are found, and never linked. A declaration of torch_abi.h that differs from theirs
+// is an error.
 #include <torch/csrc/stable/c/shim.h>
 
 #include "torch_abi.h"

@@ -1,5 +1,5 @@
 #pragma once
-/// What an operator takes, and the arguments of one call.
+/// The parameters of an operator, and the arguments of one call.
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace thresher::torch_binding {
 
-/// What one operator takes.
+/// The parameters of one operator.
 struct Description {
   std::string arguments;
   thresher_torch_places places{};
@@ -27,7 +27,7 @@ inline bool is_tensor(char argument) {
 
 inline bool is_written(char argument) { return kind_of(argument) == 'o'; }
 
-/// The arguments of one call, which stay the dispatcher's until they are dropped.
+/// The arguments of one call, which belong to the dispatcher until they are dropped.
 class Arguments {
  public:
   Arguments(const Description& description, StableIValue* stack) : description_(description), stack_(stack) {}
@@ -44,7 +44,7 @@ class Arguments {
   [[nodiscard]] TensorView tensor(std::size_t index) const {
     return TensorView(std::bit_cast<AtenTensorHandle>(value(index)));
   }
-  /// Null for what is not there.
+  /// Null for an absent argument.
   [[nodiscard]] void* data(std::int32_t place) const {
     return place < 0 || is_none(static_cast<std::size_t>(place)) ? nullptr
                                                                  : tensor(static_cast<std::size_t>(place)).data();

@@ -11,7 +11,7 @@ namespace {
 
 std::atomic<std::uint64_t> autograd_keys{0};
 
-/// c10::impl::ExcludeDispatchKeyGuard, of a DispatchKeySet, which is a number.
+/// Mirrors c10::impl::ExcludeDispatchKeyGuard for a DispatchKeySet, which is a number.
 struct Guard {
   using Construct = void (*)(void* guard, std::uint64_t keys);
   using Destroy = void (*)(void* guard);
@@ -26,14 +26,14 @@ const Guard& guard() {
   return one;
 }
 
-/// torch::autograd::ForwardADLevel.
+/// Mirrors torch::autograd::ForwardADLevel.
 struct ForwardLevels {
   using HasAny = bool (*)();
   using Get = std::shared_ptr<void> (*)(std::uint64_t index);
   HasAny has_any = loaded<HasAny>("libtorch_cpu.so", "_ZN5torch8autograd14ForwardADLevel13has_any_levelEv");
   Get get = loaded<Get>("libtorch_cpu.so", "_ZN5torch8autograd14ForwardADLevel14try_get_by_idxEm");
 
-  /// True where it cannot be told.
+  /// True where it is unknown.
   [[nodiscard]] bool is_one_open() const {
     if (has_any != nullptr) {
       return has_any();
@@ -42,7 +42,7 @@ struct ForwardLevels {
   }
 };
 
-/// Of an at::Tensor, to which a handle points.
+/// The write counter of an at::Tensor, to which a handle points.
 struct Writes {
   using IsInference = bool (*)(AtenTensorHandle tensor);
   using Count = void (*)(AtenTensorHandle tensor);
@@ -55,7 +55,7 @@ const Writes& writes() {
   return one;
 }
 
-/// True where it cannot be told.
+/// True where it is unknown.
 bool has_dispatch_mode() {
   using IsEnabled = bool (*)();
   static const auto is_enabled = loaded<IsEnabled>("libc10.so", "_ZN3c104impl21dispatch_mode_enabledEv");

@@ -1,7 +1,6 @@
 #pragma once
-/// PyTorch's dispatcher below autograd, whether a call needs autograd at all, and what autograd is told of writes. The
-/// stable ABI has none of them: they are looked up in the loaded libraries, and where they are missing Python does what
-/// they are for.
+/// PyTorch's dispatcher below autograd, whether a call needs autograd, and the counting of writes. The stable ABI has
+/// none of these functions: they are looked up in the loaded libraries. Where they are missing, Python does their work.
 #include <cstddef>
 #include <cstdint>
 
@@ -13,16 +12,16 @@ namespace thresher::torch_binding {
 void set_autograd_keys(std::uint64_t keys);
 
 /// Whether a call needs no derivative and no Python: no gradient is recorded, no forward-mode level is open, and this
-/// thread has no dispatch mode, whose exceptions would not come through C++.
+/// thread has no dispatch mode. A dispatch mode's exceptions could not pass through C++.
 [[nodiscard]] bool may_go_below_autograd();
 
-/// Whether `count_write` can tell autograd of what is written.
+/// Whether `count_write` can report writes to autograd.
 [[nodiscard]] bool counts_writes();
 
-/// So that autograd refuses to use what an earlier operation saved of the tensor. One of inference mode has no count.
+/// Makes autograd reject values of the tensor that an earlier operation saved. A tensor of inference mode has no count.
 void count_write(TensorView written);
 
-/// While one lives, this thread's calls pass over the keys of autograd.
+/// During its lifetime, this thread's calls skip the keys of autograd.
 class BelowAutograd {
  public:
   BelowAutograd();

@@ -14,7 +14,7 @@
 namespace thresher::torch_binding {
 namespace {
 
-/// Owners of calls that are gone, for Python to take.
+/// Owners of dropped calls, for Python to take.
 struct Released {
   std::mutex mutex;
   std::vector<std::int64_t> owners;
@@ -42,11 +42,11 @@ Cache& cache() {
   return one;
 }
 
-/// Bytes one behind the other, in memory that is used again.
+/// A sequence of bytes, in memory that is reused.
 class Key {
  public:
   void clear() { size_ = 0; }
-  /// Room for so many bytes, which `put` takes.
+  /// Makes room for that many bytes before `put`.
   void reserve(std::size_t bytes) {
     if (bytes_.size() < size_ + bytes) {
       bytes_.resize(2 * (size_ + bytes));
@@ -68,7 +68,7 @@ class Key {
   std::size_t size_ = 0;
 };
 
-/// What PyTorch counts of writes to a tensor; -1 where it does not count.
+/// PyTorch's count of writes to a tensor; -1 where it does not count.
 std::int64_t version_of(TensorView tensor) {
   AtenTensorHandle again = nullptr;
   ok(aoti_torch_new_tensor_handle(tensor.handle(), &again));
@@ -77,15 +77,15 @@ std::int64_t version_of(TensorView tensor) {
   return std::bit_cast<std::int64_t>(stack[0]);
 }
 
-/// Whether all bytes of packed weights lie in their storage, which may have been made smaller since.
+/// Whether all bytes of packed weights lie in their storage, which may have shrunk since.
 bool is_whole(TensorView block, std::span<const std::int64_t> sizes) {
   return sizes.size() == 1 && block.storage_offset() + sizes[0] <= block.storage_bytes();
 }
 
 constexpr std::int64_t longest_header = 1 << 16;
 
-/// What is known of packed weights: on the CPU their header, which may have been written over since the last call.
-/// False where it has to be looked at first.
+/// Adds the known facts about packed weights: on the CPU their header, which may have been overwritten since the last
+/// call. False where the weights must be checked first.
 bool put_block(Key& key, TensorView block, std::span<const std::int64_t> sizes) {
   if (!is_whole(block, sizes)) {
     return false;
@@ -119,8 +119,7 @@ bool put_block(Key& key, TensorView block, std::span<const std::int64_t> sizes) 
   return true;
 }
 
-/// False where Python has to look at the call: a tensor without memory it refuses, and its operator counts what it
-/// writes.
+/// False where Python must check the call: it rejects a tensor without memory, and its operator counts writes.
 bool put_tensor(Key& key, TensorView tensor, char kind) {
   if (!tensor.has_memory() || (kind == 'o' && !counts_writes())) {
     return false;
@@ -205,7 +204,7 @@ std::shared_ptr<const Call> kept(std::string_view key) {
 }
 
 void keep(std::string_view key, std::shared_ptr<const Call> call) {
-  decltype(Cache::calls) dropped;  // after the lock
+  decltype(Cache::calls) dropped;  // destroyed after the lock is released
   const std::unique_lock lock(cache().mutex);
   if (cache().calls.size() >= cache().max_calls) {
     dropped.swap(cache().calls);
@@ -220,7 +219,7 @@ void keep(std::string_view key, std::shared_ptr<const Call> call) {
 using namespace thresher::torch_binding;
 
 void thresher_torch_keep_at_most(int64_t calls) {
-  decltype(Cache::calls) dropped;  // after the lock
+  decltype(Cache::calls) dropped;  // destroyed after the lock is released
   const std::unique_lock lock(cache().mutex);
   dropped.swap(cache().calls);
   cache().max_calls = static_cast<std::size_t>(std::max<int64_t>(calls, 0));
@@ -232,7 +231,7 @@ void thresher_torch_know_block(const void* block, int32_t has_version) {
 }
 
 void thresher_torch_forget_block(const void* block) {
-  std::vector<std::shared_ptr<const Call>> dropped;  // after the lock
+  std::vector<std::shared_ptr<const Call>> dropped;  // destroyed after the lock is released
   const std::unique_lock lock(cache().mutex);
   cache().blocks.erase(block);
   std::erase_if(cache().calls, [&](auto& entry) {

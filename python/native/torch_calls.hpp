@@ -1,5 +1,5 @@
 #pragma once
-/// The calls that are kept, by all that decides how each is made.
+/// The cache of calls, keyed by everything that determines a call.
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace thresher::torch_binding {
 
-/// A new output like the one that the call gave first.
+/// Describes a new output like that of the first call.
 struct Output {
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> strides;
@@ -19,7 +19,7 @@ struct Output {
   std::size_t bytes = 0;
 };
 
-/// How a call is made again.
+/// The data that repeat a call.
 struct Call {
   thresher_torch_call how{};
   AppendTemplate append;
@@ -32,11 +32,10 @@ struct Call {
   ~Call();
 };
 
-/// All that decides how a call is made, which stays as it is until this thread asks again; empty where Python has to
-/// look at the call.
+/// Everything that determines a call, valid until this thread asks again; empty where Python must check the call.
 [[nodiscard]] std::string_view key_of(std::size_t operator_index, const Arguments& arguments);
 
-/// Null where no call of this key is kept.
+/// Null where the cache has no call with this key.
 [[nodiscard]] std::shared_ptr<const Call> kept(std::string_view key);
 void keep(std::string_view key, std::shared_ptr<const Call> call);
 

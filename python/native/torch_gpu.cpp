@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* cuda_library = "libtorch_cuda.so";
 
-/// PyTorch's allocator of the GPU that is current, without a tensor around what it gives.
+/// PyTorch's allocator for the current GPU, without a tensor around its memory.
 struct RawMemory {
   using Allocate = AOTITorchError (*)(std::uint64_t, void**);
   using Free = AOTITorchError (*)(void*);
@@ -26,7 +26,7 @@ const RawMemory& raw_memory() {
   return one;
 }
 
-/// This thread's, which grows.
+/// This thread's buffer, which grows.
 void* host_memory(std::int64_t bytes) {
   static thread_local std::unique_ptr<std::byte, decltype(&std::free)> memory{nullptr, &std::free};
   static thread_local std::int64_t size = 0;

@@ -7,16 +7,16 @@
 
 namespace thresher::torch_binding {
 
-/// Whether the tensor lies on the GPU that is current in this thread.
+/// Whether the tensor lies on this thread's current GPU.
 [[nodiscard]] bool is_on_current_gpu(TensorView tensor);
 
 [[nodiscard]] void* current_stream(std::int32_t device);
 
-/// Zeroes a new tensor of so many bytes: on the GPU that is current by the driver, without an operator of PyTorch.
+/// Zeroes a new tensor of that many bytes. On the current GPU the driver does it, without an operator of PyTorch.
 void zero(TensorView tensor, std::size_t bytes, bool is_on_current_gpu, void* stream);
 
-/// Memory that a call has to itself. PyTorch's allocator gives that of a GPU, so that a graph's own pool does while one
-/// is captured; the stream's order lets it be given away again once the call is enqueued.
+/// Memory for one call alone. A GPU's comes from PyTorch's allocator, so that a captured graph uses its own pool.
+/// Stream order allows its reuse once the call is enqueued.
 class Workspace {
  public:
   Workspace(std::int64_t bytes, TensorView like, bool is_cuda, bool is_on_current_gpu);

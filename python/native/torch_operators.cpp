@@ -50,7 +50,7 @@ constexpr std::array operator_names{
     "append",
 };
 
-/// What Python says of the call that this thread has given it.
+/// Python's answer about the call that this thread passed to it.
 struct Pending {
   bool is_active = false;
   bool has_failed = false;
@@ -63,7 +63,7 @@ Pending& pending() {
   return one;
 }
 
-/// thresher_places_are_known, and while one lives it is said.
+/// Calls thresher_places_are_known, for its lifetime.
 std::int32_t (*places_are_known)(std::int32_t) = nullptr;
 
 class ValidatedPointers {
@@ -87,7 +87,7 @@ void count_writes(const Arguments& arguments) {
   }
 }
 
-/// False when the call is refused; nothing was written then, and Python says why.
+/// False when the call is rejected; nothing was written then, and Python reports why.
 bool run_kept(const Call& call, Arguments& arguments, StableIValue* stack) {
   const thresher_torch_places& at = arguments.at();
   const TensorView a = arguments.tensor(static_cast<std::size_t>(at.a));
@@ -137,7 +137,7 @@ std::array<std::string, count> names_in(std::string_view name_space, const std::
   return all;
 }
 
-/// key: empty for a call that is not to be kept.
+/// key: empty for a call that is not cached.
 void run_in_python(std::size_t index, const std::string& key, std::vector<const void*> blocks, StableIValue* stack,
                    std::uint64_t outputs) {
   static const auto& names = *new auto(names_in("thresher_python", operator_names));
@@ -177,7 +177,7 @@ std::vector<const void*> blocks_of(const Arguments& arguments) {
   return blocks;
 }
 
-/// What may throw while nobody else drops the arguments.
+/// Runs code that may throw while the arguments have no other owner.
 template <class Run>
 auto or_drop(Arguments& arguments, const Run& run) {
   try {
@@ -226,7 +226,7 @@ bool have_memory(const Arguments& arguments) {
   return true;
 }
 
-/// At the keys of autograd: Python looks whether an input needs a derivative, and refuses the call then.
+/// At the keys of autograd: Python checks whether an input needs a derivative, and then rejects the call.
 template <std::size_t index>
 void refuse_derivatives(StableIValue* stack, std::uint64_t inputs, std::uint64_t outputs) {
   const Description& known = description(index);
@@ -252,7 +252,7 @@ constexpr Kernels autograd_kernels(std::index_sequence<indices...> /*unused*/) {
   return {&refuse_derivatives<indices>...};
 }
 
-/// The operators at one dispatch key, as long as it lives.
+/// Registers the operators at one dispatch key, for its lifetime.
 class Implementations {
  public:
   Implementations(const char* key, const Kernels& kernels) {
@@ -266,7 +266,7 @@ class Implementations {
   Implementations& operator=(const Implementations&) = delete;
   ~Implementations() { aoti_torch_delete_library_object(library_); }
 
-  /// Whether PyTorch took all of them.
+  /// Whether PyTorch accepted all of them.
   [[nodiscard]] bool are_known() const { return are_known_; }
 
  private:

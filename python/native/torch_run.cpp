@@ -60,7 +60,7 @@ thresher_status run_moe(const thresher_torch_call& how, const Arguments& argumen
       memory.out, how.out_stride, memory.workspace);
 }
 
-/// Of q, k, v or out, in this order; null for a tensor that is contiguous.
+/// The strides of q, k, v or out, in this order; null for a contiguous tensor.
 const std::int64_t* strides_of(const thresher_torch_call& how, std::size_t tensor) {
   return how.has_strides[tensor] != 0 ? how.strides[tensor] : nullptr;
 }
@@ -82,7 +82,7 @@ thresher_status run_attention(const thresher_torch_call& how, const Arguments& a
       v_descale != nullptr ? how.descale_strides[2] : nullptr, memory.workspace);
 }
 
-/// A tensor of an append, and where it is among the arguments.
+/// A tensor of an append, and its place among the arguments.
 struct View {
   const thresher_tensor* thresher_append_tensors::* in_tensors;
   std::int32_t thresher_torch_places::* in_arguments;

@@ -1,5 +1,5 @@
 #pragma once
-/// A kept call by the function of the C interface that it is made by.
+/// Runs a cached call through its function of the C interface.
 #include <array>
 #include <cstddef>
 
@@ -12,7 +12,7 @@ namespace thresher::torch_binding {
 /// The tensors of an append, whose addresses come with each call.
 class AppendTemplate {
  public:
-  /// A copy; null: of a call that is no append.
+  /// A copy; null for a call that is no append.
   explicit AppendTemplate(const thresher_append_tensors* given);
 
   [[nodiscard]] thresher_status run(const thresher_torch_call& how, const Arguments& arguments, void* stream) const;
@@ -24,14 +24,14 @@ class AppendTemplate {
   std::array<thresher_tensor, max_views> views_{};
 };
 
-/// Where a call writes and has its workspace.
+/// The output and workspace of a call.
 struct Memory {
   void* out;
   void* lse;
   void* workspace;
 };
 
-/// What the C interface says; nothing was written where that is not THRESHER_OK.
+/// The status from the C interface; nothing was written unless it is THRESHER_OK.
 [[nodiscard]] thresher_status run(const thresher_torch_call& how, const AppendTemplate& append,
                                   const Arguments& arguments, void* stream, const Memory& memory);
 

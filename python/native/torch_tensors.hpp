@@ -1,5 +1,5 @@
 #pragma once
-/// PyTorch's tensors by its stable ABI: those of the caller, and those that a call makes.
+/// PyTorch's tensors by its stable ABI: the caller's, and those that a call makes.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace thresher::torch_binding {
 
-/// A function of a library that torch has loaded, null where it has none of that name.
+/// A function of a library that torch has loaded; null where no library has that name.
 template <class Function>
 Function loaded(const char* library_name, const char* name) {
   void* const library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
   return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
 }
 
-/// Throws what PyTorch said, if the call failed.
+/// Throws PyTorch's message if the call failed.
 inline void ok(AOTITorchError code) {
   if (code == thresher_torch_success) {
     return;
@@ -36,7 +36,7 @@ struct DeleteTensor {
 };
 using OwnedTensor = std::unique_ptr<AtenTensorOpaque, DeleteTensor>;
 
-/// A tensor of the caller's.
+/// A tensor of the caller.
 class TensorView {
  public:
   explicit TensorView(AtenTensorHandle tensor) : tensor_(tensor) {}
@@ -52,7 +52,7 @@ class TensorView {
     ok(aoti_torch_get_data_ptr(tensor_, &data));
     return data;
   }
-  /// False for a tensor that stands for others or for none, as those of a trace do, and for one whose memory is freed.
+  /// False for a tensor without memory of its own, such as a traced or nested one, and for one with freed memory.
   [[nodiscard]] bool has_memory() const {
     void* data = nullptr;
     if (!is_defined() || aoti_torch_get_data_ptr(tensor_, &data) != thresher_torch_success) {
@@ -75,7 +75,7 @@ class TensorView {
     const auto extents = sizes(rank());
     return std::find(extents.begin(), extents.end(), 0) != extents.end();
   }
-  /// In elements.
+  /// Elements.
   [[nodiscard]] std::int64_t storage_offset() const { return number(&aoti_torch_get_storage_offset); }
   [[nodiscard]] std::int64_t storage_bytes() const { return number(&aoti_torch_get_storage_size); }
   [[nodiscard]] std::int32_t dtype() const { return number(&aoti_torch_get_dtype); }

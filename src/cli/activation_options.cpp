@@ -21,13 +21,13 @@ struct LayerOfMatrix {
   std::int64_t number = 0;
 };
 
-/// A number between dots, and where the name before it begins: 6 of "model.layers.3.mlp".
+/// A number between dots, and the start of the name before it: 6 for "model.layers.3.mlp".
 struct Numbered {
   std::size_t begin = 0;
   std::size_t number_at = 0;
 };
 
-/// The first "layers.3." of a name, or else the first such word with a number: "h.3.", "blocks.3.".
+/// The first "layers.3." in a name, or else the first similar word with a number: "h.3.", "blocks.3.".
 std::optional<Numbered> numbered_part(std::string_view matrix) {
   std::optional<Numbered> first;
   std::size_t before = 0;
@@ -48,7 +48,7 @@ std::optional<Numbered> numbered_part(std::string_view matrix) {
   return first;
 }
 
-/// Of "model.layers.3.mlp.gate_proj".
+/// The layer in a name such as "model.layers.3.mlp.gate_proj".
 std::optional<LayerOfMatrix> layer_of(std::string_view matrix) {
   const std::optional<Numbered> part = numbered_part(matrix);
   LayerOfMatrix found;
@@ -61,7 +61,7 @@ std::optional<LayerOfMatrix> layer_of(std::string_view matrix) {
   return found;
 }
 
-/// Beside the file that has the matrix.
+/// Reads the configuration beside the file with the matrix.
 formats::ModelConfig config_of(const formats::Checkpoint& checkpoint, const std::string& matrix) {
   return formats::ModelConfig::beside(formats::WeightParts(checkpoint, matrix).values().file->path());
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// --activation and its constants, and what a model's config.json says where they are left out.
+/// --activation and its constants, with defaults from a model's config.json.
 #include <cstdint>
 #include <string>
 
@@ -13,15 +13,15 @@ class ActivationOptions {
   /// --activation, --alpha, --limit and --up-offset. This object must outlive the parsing.
   void add_to(CLI::App& command);
 
-  /// What the options say, or what the configuration says of that layer, whose constants single options may replace.
+  /// The activation of the options, else of the configuration for that layer; single options may replace its constants.
   /// Throws Error(invalid_argument) as ModelConfig::activation does, and for a constant of another activation.
   [[nodiscard]] formats::SourcedActivation chosen(const formats::ModelConfig& config,
                                                   const formats::FeedForwardNames& layer, std::int64_t number) const;
-  /// The same for a matrix that is named as a layer's, "model.layers.3.mlp.gate_proj", by the config.json beside its
-  /// file; silu for one that is not, or without such a file. What else changes its products is refused.
+  /// The same for a matrix with a layer's name, "model.layers.3.mlp.gate_proj", by the config.json beside its file. It
+  /// is silu for a matrix without such a name or file. A configuration that changes its products otherwise is rejected.
   [[nodiscard]] formats::SourcedActivation chosen(const formats::Checkpoint& checkpoint, const std::string& matrix,
                                                   bool adds_bias = false) const;
-  /// Where nothing but the options may say so.
+  /// The activation where only the options decide.
   [[nodiscard]] Activation given() const;
 
  private:
@@ -30,11 +30,11 @@ class ActivationOptions {
   ActivationParameters constants_{};
 };
 
-/// Throws Error(invalid_argument) where the config.json of the layer that the matrix is named after changes what its
-/// products mean, as ModelConfig::refuse_changed_products does.
+/// Throws Error(invalid_argument) where the layer's config.json changes the meaning of its products. The matrix's name
+/// gives the layer; see ModelConfig::refuse_changed_products.
 void refuse_changed_products(const formats::Checkpoint& checkpoint, const std::string& matrix);
 
-/// A line that says which activation a config.json chose, where one did.
+/// Prints which activation a config.json chose, if it did.
 void say_what_config_chose(const formats::SourcedActivation& chosen);
 
 /// "swiglu_clamped, alpha 1, limit 7, up offset 0 (config.json: hidden_act, swiglu_limit)".

@@ -1,4 +1,4 @@
-// `thresher audit`: what a kernel's machine code is made of, and whether that is what was expected.
+// `thresher audit`: compares a kernel's machine code with its expectations.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,16 +25,16 @@ namespace {
 constexpr std::uint64_t max_machine_code_bytes = std::uint64_t{1} << 30;
 
 struct AuditArguments {
-  std::string file;  ///< empty: the library's own kernels
+  std::string file;  ///< empty: the kernels of this library
   std::string arch;
-  std::string strategy;  ///< of the library's own kernels; empty: of all
+  std::string strategy;  ///< among the kernels of this library; empty: all
   std::string kernel;
   std::vector<std::string> expectations;
   int dynamic_shared_bytes = 0;
   bool json = false;
 };
 
-/// A listing of a disassembler as it is, anything else through a disassembler.
+/// Reads a disassembler's listing directly, anything else through a disassembler.
 arena::Disassembly read(const std::string& file) {
   const InputFile read = read_input_file(file, max_machine_code_bytes);
   if (!read.bytes) {
@@ -80,12 +80,12 @@ arena::AuditExpectations expectations_of(const AuditArguments& arguments) {
   return expected;
 }
 
-/// What is found, in the order in which it is.
+/// Collects the findings in their order.
 class Findings {
  public:
   Findings(bool json, Context& context) : json_(json), context_(context) {}
 
-  /// `title` is empty where nobody told one.
+  /// `title` is empty where it is unknown.
   void add(const arena::AuditedKernel& kernel, const arena::AuditVerdict& verdict) {
     if (json_) {
       objects_.push_back(arena::to_json(kernel));
@@ -142,7 +142,7 @@ bool has_wanted_name(const std::string& kernel, const AuditArguments& arguments)
   return kernel.find(arguments.kernel) != std::string::npos;
 }
 
-/// Whether a tool's "sm_100" is code for what --arch names: the tools leave out which family it is.
+/// Whether a tool's "sm_100" is code for the target of --arch: the tools omit its family.
 bool is_for(const std::string& listed, const std::string& arch) {
   return arch.empty() || listed == arch || (arch.ends_with('f') && listed == arch.substr(0, arch.size() - 1));
 }
@@ -165,7 +165,7 @@ void audit_file(const AuditArguments& arguments, Context& context) {
   findings.end();
 }
 
-/// Every kernel that the library compiles by itself for the architecture, against what its strategy promises.
+/// Audits every kernel that the library compiles by itself for the architecture, against its strategy's expectations.
 void audit_library(const AuditArguments& arguments, Context& context) {
   const arena::Disassembler tools = arena::find_disassembler();
   Findings findings(arguments.json, context);
@@ -194,7 +194,7 @@ void audit_library(const AuditArguments& arguments, Context& context) {
 
 void audit(const AuditArguments& arguments, Context& context) {
   if (!arguments.arch.empty()) {
-    (void)device_spec_of_arch(arguments.arch);  // that there is such a one
+    (void)device_spec_of_arch(arguments.arch);  // throws for an unknown architecture
   }
   if (arguments.file.empty() && arguments.arch.empty()) {
     throw Error(ErrorCode::invalid_argument,

@@ -1,5 +1,5 @@
 #pragma once
-/// Enumerations as options take them.
+/// Enumerations as options parse them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,10 +13,10 @@
 
 namespace thresher::cli {
 
-/// For an option's `transform`: takes the names of `values`, and says for any other word which there are.
+/// For an option's `transform`: accepts the names of `values`, and lists them in the error for any other word.
 template <class Enum, std::size_t count>
 CLI::Validator by_name(const std::array<Enum, count>& values) {
-  std::map<std::string, std::string> numbers;  // what the parser makes an enumerator from
+  std::map<std::string, std::string> numbers;  // the numbers from which the parser makes an enumerator
   std::vector<std::string> names;
   for (const Enum value : values) {
     names.emplace_back(name(value));

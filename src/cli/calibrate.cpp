@@ -1,4 +1,4 @@
-// `thresher calibrate`: fits the planner to the GPU that is here.
+// `thresher calibrate`: fits the planner to this machine's GPU.
 #include "planner/calibrate.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ void print_errors(const char* whose, const planner::PredictionError& error) {
              error.samples);
 }
 
-/// Before minutes are spent.
+/// Checks the output before minutes of measurement.
 std::filesystem::path output_of(const CalibrateArguments& arguments, const DeviceSpec& device) {
   const std::filesystem::path path =
       arguments.output.empty() ? arena::calibration_file(device.name) : std::filesystem::path(arguments.output);

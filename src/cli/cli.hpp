@@ -1,9 +1,9 @@
 #pragma once
-/// The subcommands of `thresher`. Each registers itself on the app; its callback does the work when it is chosen.
+/// The subcommands of `thresher`. Each registers itself on the app; its callback runs the command.
 ///
 /// Exit status: 0 ok (a rejected pitch is a result), 1 a gate failed or `warm` could not keep everything, 2 bad usage
-/// or input, 3 a failure that no input is to blame for: of a device, for want of memory, or of Thresher itself. A
-/// subcommand throws thresher::Error, which is printed as one sentence; it sets `exit_status` only to report 1.
+/// or input, 3 a failure without a fault of the input: of a device, of memory, or of Thresher itself. A subcommand
+/// throws thresher::Error, which is printed as one sentence; it sets `exit_status` only to report 1.
 namespace CLI {
 class App;
 }
@@ -19,9 +19,9 @@ struct Context {
 };
 
 void add_doctor(CLI::App& app, Context& context);
-/// Not for people: a tournament starts it to compile a kernel from outside.
+/// Internal: a tournament starts it to compile a user kernel.
 void add_compile_confined(CLI::App& app, Context& context);
-/// Not for people: a tournament starts it for a kernel from outside.
+/// Internal: a tournament starts it to run a user kernel.
 void add_serve_calls(CLI::App& app, Context& context);
 void add_ledger(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);

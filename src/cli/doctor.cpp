@@ -1,4 +1,4 @@
-// `thresher doctor`: what was found on this machine, what was not, and what to do about it.
+// `thresher doctor`: lists the tools and libraries of this machine, and how to add missing ones.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 void line(const char* what, const std::string& found) { fmt::print("{:<13}{}\n", what, printable(found)); }
 
-/// What was found and where, or what is wrong and what to do.
+/// Prints the library's path and version, or the problem and its remedy.
 void library_line(const char* what, const std::string& path, const std::string& version, const std::string& problem) {
   line(what, problem.empty() ? fmt::format("{} ({})", version, path) : problem);
 }
@@ -68,7 +68,7 @@ void report_libraries() {
   library_line("NVML", nvml.library_path, nvml.driver_version, nvml.problem);
 }
 
-/// Why nothing came from a folder of THRESHER_LIBRARY_PATH.
+/// Why nothing was loaded from a folder of THRESHER_LIBRARY_PATH.
 std::string passed_over(const std::filesystem::path& folder) {
   std::error_code error;
   if (!std::filesystem::exists(folder, error)) {
@@ -77,7 +77,7 @@ std::string passed_over(const std::filesystem::path& folder) {
   return std::filesystem::is_directory(folder, error) ? "has none of these libraries that can be used" : "is no folder";
 }
 
-/// A folder that somebody names for a library that is not in it.
+/// Reports a folder that is named for a library but does not contain it.
 void report_named_folders() {
   for (const std::filesystem::path& folder :
        runtime::path_list(runtime::process_environment, "THRESHER_LIBRARY_PATH")) {
@@ -102,7 +102,7 @@ void report_programs() {
                                      : "none: " + arena::how_to_get_a_disassembler());
 }
 
-/// The folder or file, or what is in its way.
+/// The folder or file, or the error that prevents its use.
 std::string kept_in(const std::filesystem::path& folder) {
   std::filesystem::path there = folder;
   std::error_code error;

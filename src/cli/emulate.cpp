@@ -1,4 +1,4 @@
-// `thresher emulate`: kernels run on this CPU, thread by thread, every access and every wait checked.
+// `thresher emulate`: runs kernels on this CPU, thread by thread, and checks every access and every wait.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,34 +22,34 @@ namespace {
 
 using Kernels = std::vector<std::shared_ptr<const arena::EmulatedKernel>>;
 
-/// Threads are run one after another here, which takes many thousand times as long as on a card.
+/// The emulator runs threads one after another, many thousand times slower than a card.
 constexpr int max_emulated_extent = 1 << 16;
 constexpr double max_operations = 1e10;
 constexpr double max_bytes = 1 << 30;
 
-/// What is asked of one operation.
+/// The request for one operation.
 struct Request {
   const arena::Operation& operation;
   const arena::EmulatedOperation& kernels;
   std::string strategy{};
   std::string knobs{};
-  std::string device{};  ///< of the table; empty: any that the kernels are made for
+  std::string device{};  ///< of the table; empty: any that the kernels support
   std::string arch{};    ///< or its architecture
   arena::Problem problem = operation.example();
-  std::vector<std::function<void(arena::Problem&)>> extents{};  ///< set those that were given
+  std::vector<std::function<void(arena::Problem&)>> extents{};  ///< they set the extents that were given
   std::uint64_t schedules = 64;
   std::uint64_t seed = 0;
   std::string tensor_sums = "hardware";
 };
 
-/// The card that is asked for; null where none is.
+/// The requested card; null without one.
 const DeviceSpec* card_of(const Request& request) {
   return !request.device.empty() ? &device_spec(request.device)
          : !request.arch.empty() ? &device_spec_of_arch(request.arch)
                                  : nullptr;
 }
 
-/// The kernel with the knobs asked for, or the compiled-in ones of the strategies asked for.
+/// The kernel with the requested knobs, or the compiled-in ones of the requested strategies.
 Kernels kernels_of(const Request& request) {
   const DeviceSpec* const card = card_of(request);
   if (!request.knobs.empty()) {
@@ -77,7 +77,7 @@ Kernels kernels_of(const Request& request) {
   return kernels;
 }
 
-/// The kernel's own small problems; where extents are given the first of them, which fits its formats, with these.
+/// The kernel's own small problems. With given extents only the first, which fits its formats, with these extents.
 std::vector<arena::Problem> problems_for(const arena::EmulatedKernel& kernel, const Request& request) {
   std::vector<arena::Problem> problems = kernel.edges();
   if (!request.extents.empty()) {
@@ -106,7 +106,7 @@ struct Job {
   arena::Problem problem;
 };
 
-/// All of them, or an error before the first of them runs.
+/// All jobs, or an error before the first of them runs.
 std::vector<Job> jobs_of(const Request& request) {
   std::vector<Job> jobs;
   for (const auto& kernel : kernels_of(request)) {
@@ -134,16 +134,16 @@ void emulate(const Request& request, Context& context) {
       fmt::print("{}: finding\n{}", title, examined.finding);
       context.exit_status = gate_failed;
     }
-    std::fflush(stdout);  // minutes may pass until the next line, and what was found is not to be lost with it
+    std::fflush(stdout);  // minutes may pass until the next line, and a finding must not be lost
   }
 }
 
-/// What was given for each option of the operation's problems.
+/// The values of the options of the operation's problems.
 struct Given {
   std::vector<arena::ProblemOption> options;
   std::vector<CLI::Option*> parsed{};
 
-  /// Without `knobs`, which name one kernel, the samples compute problems of their own formats.
+  /// Without `knobs`, which select one kernel, the samples compute problems of their own formats.
   void add_to(CLI::App& command, CLI::Option* knobs) {
     for (const arena::ProblemOption& option : options) {
       CLI::Option* const added =

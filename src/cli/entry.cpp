@@ -39,14 +39,14 @@ int status_of(ErrorCode code) {
   return bad_input;
 }
 
-/// Everything in one line, but for what a compiler said.
+/// Joins all lines into one, except a compiler's message.
 std::string told(const Error& error) {
   return error.code() == ErrorCode::compile ? printable_lines(error.what()) : printable(error.what());
 }
 
 void complain(const std::string& sentence) { print_note(stderr, "thresher: " + sentence + "\n"); }
 
-/// Runs the command; what it prints counts when it is written: a full disk must not look like success, nor like a
+/// Runs the command. Its output counts only when it is written: a full disk must not look like success, nor like a
 /// defect.
 template <class Command>
 void print_all_of(const Command& command) {
@@ -106,7 +106,7 @@ int run(int argc, const char* const* argv) {
   add_emulate(app, context);
   take_numbers_alone(app);
 
-  // A file that may not grow is an error of the write, which says so; the signal would end the process without a word.
+  // A file that may not grow makes the write fail with an error; the signal would end the process silently.
   signal(SIGXFSZ, SIG_IGN);
   try {
     const std::span words(argv, static_cast<std::size_t>(argc));
@@ -117,7 +117,7 @@ int run(int argc, const char* const* argv) {
       } catch (const CLI::Success& asked) {  // --help, --version
         std::ostringstream text;
         app.exit(asked, text, text);
-        fmt::print("{}", printable_lines(text.str()));  // defaults have paths of the environment
+        fmt::print("{}", printable_lines(text.str()));  // defaults contain paths from the environment
       }
     });
   } catch (const CLI::ParseError& error) {

@@ -4,10 +4,10 @@
 
 namespace thresher::cli {
 
-/// Parses the arguments, does what they ask for and returns the exit status (cli.hpp). Throws nothing.
+/// Parses the arguments, runs the command and returns the exit status (cli.hpp). Throws nothing.
 [[nodiscard]] int run(int argc, const char* const* argv);
 
-/// Says on standard error what went wrong, in one sentence, and returns the exit status that it stands for.
+/// Prints the failure on standard error, in one sentence, and returns its exit status.
 [[nodiscard]] int report_failure(const std::exception_ptr& failure);
 
 }  // namespace thresher::cli

@@ -13,7 +13,7 @@
 namespace thresher::cli {
 namespace {
 
-/// What a handler may read: `length` is set last, and to 0 first.
+/// The text that a signal handler may read: `length` is set last, and first reset to 0.
 struct Said {
   std::array<char, 4096> text{};
   std::atomic<std::size_t> length = 0;
@@ -23,14 +23,14 @@ static_assert(std::atomic<std::size_t>::is_always_lock_free);
 Said said;
 pid_t own_process = 0;
 
-/// The signal, which is held back until this returns, then ends the process.
+/// The signal is blocked until this returns; then it ends the process.
 void clear_up_and_end(int number) {
   if (::getpid() == own_process) {
     formats::remove_temporary_files();
-    // Nothing can be done about a terminal that has gone.
+    // Errors are ignored: the terminal may be gone.
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, said.text.data(), said.length);
   }
-  ::signal(number, SIG_DFL);  // SA_RESETHAND is not heeded by every sandbox that stands in for a kernel
+  ::signal(number, SIG_DFL);  // some sandboxes that replace a kernel ignore SA_RESETHAND
   raise(number);
 }
 

@@ -1,14 +1,14 @@
 #pragma once
-/// What is left behind, and what is said, by a command that is interrupted.
+/// Cleans up after an interrupted command, and prints its last sentence.
 #include <string>
 
 namespace thresher::cli {
 
-/// From now on an interruption (SIGINT, SIGTERM, SIGHUP, unless it is ignored) removes files that are half written
-/// before it ends the process.
+/// From now on an interruption (SIGINT, SIGTERM, SIGHUP, unless ignored) removes half-written files before it ends the
+/// process.
 void leave_no_temporary_files();
 
-/// While it lives, an interruption also says the sentence on standard error, over a progress bar that stands there.
+/// During its lifetime, an interruption also prints the sentence on standard error, over a progress bar.
 class SaidWhenInterrupted {
  public:
   explicit SaidWhenInterrupted(const std::string& sentence);

@@ -1,4 +1,4 @@
-// `thresher judge`: the panel ranks pitches by evidence, before anything is run.
+// `thresher judge`: the panel ranks pitches by evidence, before anything runs.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

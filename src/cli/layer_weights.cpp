@@ -30,7 +30,7 @@ bool are_transposed(const formats::Stack& gate_up, const formats::Stack& down) {
   return gate_up.shape()[1] == down.shape()[2] && gate_up.shape()[2] == 2 * down.shape()[1];
 }
 
-/// Two global scales for each matrix, of gate and of up.
+/// Whether each matrix has two global scales, for gate and for up.
 bool has_two_scales(const formats::Checkpoint& checkpoint, const std::string& name) {
   const std::string scales = formats::WeightParts(checkpoint, name).global_scale_name();
   return checkpoint.has(scales) && checkpoint.find(scales).tensor->shape.size() == 2;
@@ -137,7 +137,7 @@ void LayerWeights::load_blocks(const formats::Checkpoint& checkpoint, const Devi
   }
 }
 
-/// Of the first matrix that has none yet.
+/// Loads the bias of the first matrix without one.
 void LayerWeights::load_bias(const formats::Checkpoint& checkpoint, const std::string& name, const Device& device) {
   const PlacedMatrix& matrix = matrices_[biases_.size()];
   const formats::Stack bias = formats::load_numbers(checkpoint, name);

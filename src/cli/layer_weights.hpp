@@ -15,14 +15,14 @@
 
 namespace thresher::cli {
 
-/// A matrix, or those of all experts, in the file and on the device.
+/// A matrix, or the stack of all experts', in the file and on the device.
 struct PlacedMatrix {
   using Extents = std::array<std::int64_t, 2>;
 
   std::string source;
   Format format;
   Extents extents;     ///< of one matrix
-  std::string stored;  ///< the format, and of MXFP4 what holds it
+  std::string stored;  ///< the format, and for MXFP4 its container
   std::unique_ptr<const ops::DeviceTensor> there;
 
   PlacedMatrix(const formats::Operand& operand, const Device& device);
@@ -33,17 +33,17 @@ struct PlacedMatrix {
 
 class LayerWeights {
  public:
-  /// Throws Error(invalid_argument) where they do not belong together.
+  /// Throws Error(invalid_argument) where they do not fit together.
   LayerWeights(const formats::Checkpoint& checkpoint, formats::FeedForwardNames names, ScaleLayout layout,
                const Device& device);
 
   [[nodiscard]] const formats::FeedForwardNames& names() const { return names_; }
-  [[nodiscard]] const PlacedMatrix& gate() const { return matrices_.front(); }  ///< of stacks and blocks gate and up
+  [[nodiscard]] const PlacedMatrix& gate() const { return matrices_.front(); }  ///< for stacks and blocks: gate and up
   [[nodiscard]] const PlacedMatrix& up() const { return matrices_[is_in_one() ? 0 : 1]; }
   [[nodiscard]] const PlacedMatrix& down() const { return matrices_.back(); }
   [[nodiscard]] std::int64_t hidden_size() const { return gate().extents[1]; }
   [[nodiscard]] std::int64_t intermediate_size() const { return gate().extents[0] / (is_in_one() ? 2 : 1); }
-  /// Of a layer of experts: theirs.
+  /// The number of experts in a MoE layer.
   [[nodiscard]] std::int64_t experts() const { return gate().tensor().shape[0]; }
   [[nodiscard]] GroupedWeights of_gate_up() const;
   [[nodiscard]] GroupedWeights of_down() const;
@@ -66,10 +66,10 @@ class LayerWeights {
   [[nodiscard]] Tensor bias(std::size_t matrix) const;
 
   formats::FeedForwardNames names_;
-  std::vector<PlacedMatrix> matrices_;           ///< gate, up, down; of stacks and blocks gate and up in one, down
+  std::vector<PlacedMatrix> matrices_;           ///< gate, up, down; for stacks and blocks: gate and up in one, down
   GateUpOrder order_ = GateUpOrder::gate_first;  ///< of gate and up in one
-  std::vector<std::unique_ptr<const ops::DeviceTensor>> biases_;  ///< of gate and up, and of down; or none
-  std::unique_ptr<const ops::DeviceTensor> up_scales_;            ///< of NVFP4 stacks with two global scales a matrix
+  std::vector<std::unique_ptr<const ops::DeviceTensor>> biases_;  ///< of gate and up, and of down; or empty
+  std::unique_ptr<const ops::DeviceTensor> up_scales_;  ///< for NVFP4 stacks with two global scales per matrix
 };
 
 }  // namespace thresher::cli

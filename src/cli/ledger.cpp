@@ -98,7 +98,7 @@ void show(const LedgerArguments& arguments) {
   }
 }
 
-/// One run, or all of them as a list.
+/// Writes one run, or a list of all.
 void write_json(const LedgerArguments& arguments) {
   if (!arguments.json.empty()) {
     refuse_overwriting("--json", arguments.json, arguments.ledger);

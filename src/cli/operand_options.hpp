@@ -1,5 +1,5 @@
 #pragma once
-/// What the commands that read operands from a file ask for alike: the device, NVFP4's numerics and scale layout.
+/// Options shared by the commands that read operands from a file: the device, NVFP4's numerics and scale layout.
 #include <array>
 #include <initializer_list>
 #include <optional>
@@ -17,12 +17,12 @@ namespace thresher::cli {
 /// --alpha, --limit and --up-offset.
 using ActivationParameters = std::array<const CLI::Option*, 3>;
 
-/// --activation and its parameters. What they set must outlive the parsing.
+/// --activation and its parameters. The variables that they set must outlive the parsing.
 ActivationParameters add_activation(CLI::App& command, Activation& activation);
-/// Throws Error(invalid_argument) for a parameter that was given and is not of the activation.
+/// Throws Error(invalid_argument) for a parameter of another activation.
 void check_parameters(const ActivationParameters& parameters, const Activation& activation);
 
-/// ", alpha 1.702, limit 7, up offset 1" of an activation that has constants.
+/// ", alpha 1.702, limit 7, up offset 1" for an activation with constants.
 [[nodiscard]] std::string constants_text(const Activation& activation);
 
 struct OperandOptions {
@@ -34,7 +34,7 @@ struct OperandOptions {
 
   /// Adds --device, --numerics and --scale-layout. This object must outlive the parsing.
   void add_to(CLI::App& command);
-  /// Throws Error(invalid_argument) for a --scale-layout that speaks of none of these operands.
+  /// Throws Error(invalid_argument) for a --scale-layout that applies to none of these operands.
   void check_scale_layout(std::optional<Format> tokens, std::initializer_list<Format> weights) const;
 };
 

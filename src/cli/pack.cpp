@@ -1,4 +1,4 @@
-// `thresher pack`: weights arranged once for a device, in a file.
+// `thresher pack`: prepacks weights for a device into a file.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// `thresher plan`: what `plan` would launch for a problem on a card, how long it would take and why.
+// `thresher plan`: predicts the launch for a problem on a card, its time and its bottleneck.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,7 +31,7 @@ namespace {
 
 using strategies::gemm::Product;
 
-/// What may be asked of every operation.
+/// The options of every operation.
 struct PlanArguments {
   std::string device = "H200";
   std::string strategy{};
@@ -67,7 +67,7 @@ struct AttentionArguments {
   bool dependent_launch = false;
 };
 
-/// The knobs of every strategy are listed, whatever the problem is.
+/// --help-knobs lists the knobs of every strategy, for any problem.
 void refuse_beside_help_knobs(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() > 0 && option->get_name() != "--help-knobs") {
@@ -78,7 +78,7 @@ void refuse_beside_help_knobs(const CLI::App& command) {
   }
 }
 
-/// Keys in pages of a pool that just holds those of all sequences, which have `queries` together.
+/// Puts the keys into a paged KV cache whose pool just holds all sequences, which have `queries` in total.
 void put_keys_in_pages(AttentionProblem& problem, std::int64_t queries) {
   problem.variable_length = true;
   problem.queries = queries;
@@ -112,7 +112,7 @@ nlohmann::json to_json(const planner::Choice& choice) {
   return json;
 }
 
-/// A prediction is an interval where the card's constants are: nobody measured them.
+/// A prediction is an interval where the card's constants are intervals: unmeasured.
 bool has_intervals(const planner::Choices& choices) {
   return !choices.ranked.empty() && choices.ranked.front().prediction && choices.ranked.front().prediction->interval;
 }
@@ -175,8 +175,8 @@ void print_table(const planner::Choices& choices, const PlanArguments& arguments
   }
 }
 
-/// In the order in which `plan` chooses, which knows the built-in parameters alone; the times are those of the
-/// calibration and the clock that are asked for.
+/// Lists choices in the order of `plan`, which only knows the built-in parameters. The times use the requested
+/// calibration and clock.
 template <class Problem, class Options>
 void plan(const Problem& problem, const Options& options, const PlanArguments& arguments, Context& context) {
   const DeviceSpec& device = device_spec(arguments.device);

@@ -1,5 +1,5 @@
-// `thresher plan moe-layer` and `gated-mlp`: what `plan` would launch for each product of a layer, and how long the
-// whole layer would take.
+// `thresher plan moe-layer` and `gated-mlp`: predicts the launch of each product of a layer, and the time of the whole
+// layer.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -65,7 +65,7 @@ void plan_layer(const LayerArguments& arguments) {
 
 void add_layer(CLI::App& plan_command, const char* name, const char* description, const arena::Operation& operation) {
   const auto arguments = std::make_shared<LayerArguments>(LayerArguments{.problem = operation.example()});
-  // Of an example only what the command line says is kept.
+  // The command line replaces all values of the example.
   auto& task = arguments->problem.as<arena::LayerTask>();
   task.skipped = task.repeated = 0;
   CLI::App* command = plan_command.add_subcommand(name, description);

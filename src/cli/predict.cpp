@@ -1,4 +1,4 @@
-// `thresher predict`: what is foretold of a card that is not here, and how right it was once somebody ran there.
+// `thresher predict`: predicts times on a card that is not here, and scores the predictions against a run there.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -20,10 +20,10 @@ namespace {
 
 struct PredictArguments {
   std::string device = "B200";
-  std::string published;  ///< empty: what is built in
+  std::string published;  ///< empty: built in
   std::vector<std::string> pitches;
   std::string output;
-  std::string against;  ///< foretold earlier
+  std::string against;  ///< an earlier prediction
   std::string measured;
 };
 

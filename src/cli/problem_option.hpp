@@ -18,7 +18,7 @@ struct ProblemArgument {
 
   /// Adds the argument `problem` and the options --a, --b and --out. This object must outlive the parsing.
   void add_to(CLI::App& command);
-  /// Throws Error(invalid_argument) naming what is wrong.
+  /// Throws Error(invalid_argument) naming the fault.
   [[nodiscard]] DualGemmProblem problem() const;
 
  private:

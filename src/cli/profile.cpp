@@ -1,4 +1,4 @@
-// `thresher profile`: where a kernel's time goes, on the GPU that is here.
+// `thresher profile`: explains a kernel's time, on this machine's GPU.
 #include "arena/profile/profile.hpp"
 #include "arena/dual_gemm/task.hpp"
 

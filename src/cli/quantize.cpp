@@ -1,5 +1,5 @@
-// `thresher quantize`: the matrices of a safetensors file to NVFP4, MXFP4 or FP8, under the names that public
-// checkpoints use.
+// `thresher quantize`: quantizes the matrices of a safetensors file to NVFP4, MXFP4 or FP8, under the names of public
+// checkpoints.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -30,7 +30,7 @@ struct QuantizeOptions {
   formats::Quantization to = formats::Quantization::nvfp4;
 };
 
-/// How much became what: tensors and bytes, what was left alone by reason and the most bytes first.
+/// Prints the converted tensors and bytes, and the unconverted ones by reason, the most bytes first.
 void print_sums(const formats::QuantizeReport& report, const std::string& out) {
   struct Left {
     std::size_t tensors = 0;

@@ -29,13 +29,13 @@ struct RunOptions {
   std::vector<std::string> in;
   std::string a = "a";
   WeightNames names;
-  std::string weights;  ///< packed ones; empty: those of `in`
+  std::string weights;  ///< prepacked ones; empty: those in `in`
   OutputOptions output;
   std::string strategy;
   ActivationOptions activation;
 };
 
-/// The problem that the three operands state.
+/// The problem that the three operands define.
 DualGemmProblem problem_of(const formats::Operand& a, const formats::Operand& gate, const formats::Operand& up,
                            const Activation& activation, const RunOptions& options) {
   if (a.k() != gate.k()) {

@@ -42,7 +42,7 @@ struct Arguments {
   std::string strategy;
 };
 
-/// Types that a tensor may have.
+/// The types that a tensor may have.
 struct Types {
   std::vector<std::pair<formats::Dtype, Format>> types;
   const char* names;
@@ -105,7 +105,7 @@ Loaded load(const formats::Checkpoint& file, const std::string& name) {
   return loaded;
 }
 
-/// All that the file may hold.
+/// All tensors that the file may hold.
 struct Inputs {
   explicit Inputs(const formats::Checkpoint& file)
       : q(load(file, "q")),
@@ -146,13 +146,13 @@ void expect_rank(const char* name, const Loaded& tensor, int rank, const char* s
   }
 }
 
-/// Keys that the rows of the table have room for.
+/// The number of keys that a row of the block table can address.
 std::int64_t max_keys(const Inputs& in) {
   expect_rank("block_table", in.block_table, 2, "[B,pages of a sequence]");
   return size_product(in.block_table.view.shape[1], in.k.view.shape[1]);
 }
 
-/// What the file holds says which problem it is; plan and run check the rest.
+/// The tensors of the file define the problem; plan and run check the rest.
 AttentionProblem problem_of(const Arguments& arguments, const Inputs& in) {
   const bool variable = in.is_variable();
   const bool paged = in.is_paged();
@@ -200,7 +200,7 @@ void check_offsets(const char* name, const Loaded& offsets, std::int64_t rows) {
                       rows);
 }
 
-/// What the contents say is looked at here, before a GPU has them.
+/// Checks the contents here, before a GPU reads them.
 void check_contents(const AttentionProblem& problem, const Inputs& in) {
   if (in.is_variable()) {
     check_offsets("cu_seqlens_q", in.cu_seqlens_q, problem.queries);
@@ -210,7 +210,7 @@ void check_contents(const AttentionProblem& problem, const Inputs& in) {
   }
 }
 
-/// Rows that belong to no sequence stay so.
+/// Padding rows, which belong to no sequence, stay zero.
 ops::DeviceTensor zeros(Format format, const std::vector<std::int64_t>& shape, const Device& device) {
   Tensor host = Tensor::contiguous(nullptr, format, shape);
   Bytes bytes(static_cast<std::size_t>(host.elements()) * static_cast<std::size_t>(bits(format)) / 8);

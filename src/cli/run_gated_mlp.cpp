@@ -1,4 +1,4 @@
-// `thresher run gated-mlp`: one feed-forward layer of a model's checkpoint, dense or of experts.
+// `thresher run gated-mlp`: one feed-forward layer of a model's checkpoint, dense or MoE.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -51,7 +51,7 @@ struct LayerArguments {
   ActivationOptions activation;
 };
 
-/// Strategies are chosen; how NVFP4 and FP8 are computed is asked for.
+/// The planner chooses strategies; options choose the numerics of NVFP4 and FP8.
 DualGemmOptions options_of(const LayerArguments& arguments) {
   DualGemmOptions options;
   if (arguments.operands.numerics != Numerics::exact) {
@@ -60,10 +60,10 @@ DualGemmOptions options_of(const LayerArguments& arguments) {
   return options;
 }
 
-/// In 16 bits, like x where that is.
+/// A 16-bit format: that of x, if x has 16 bits.
 Format like(Format x) { return x == Format::fp16 ? Format::fp16 : Format::bf16; }
 
-/// What was asked for, else the default of all commands.
+/// The requested type, else the default of all commands.
 Format out_type(const LayerArguments& arguments, Format x, const LayerWeights& weights) {
   return arguments.out_type.value_or(default_out_type(x, weights.gate().format));
 }

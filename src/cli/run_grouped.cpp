@@ -45,10 +45,10 @@ struct GroupedArguments {
   std::string b = "b";
   std::optional<std::int64_t> row_ids_divisor{};
   std::string strategy;
-  std::optional<ActivationOptions> activation{};  ///< of the grouped dual GEMM
+  std::optional<ActivationOptions> activation{};  ///< only for the grouped dual GEMM
 };
 
-/// A tensor of the file on the device.
+/// A tensor of the file, loaded to the device.
 struct LoadedTensor {
   formats::Stack stack;
   ops::DeviceTensor there;
@@ -59,7 +59,7 @@ using Maybe = std::unique_ptr<const LoadedTensor>;
 
 Tensor tensor_of(const Maybe& loaded) { return loaded == nullptr ? Tensor{} : loaded->there.tensor(); }
 
-/// What the files hold.
+/// The contents of the files.
 class Files {
  public:
   Files(const GroupedArguments& arguments, const Device& device)
@@ -78,7 +78,7 @@ class Files {
   [[nodiscard]] Maybe integers(const std::string& name) const {
     return has(name) ? placed(formats::load_integers(checkpoint_, name)) : nullptr;
   }
-  /// Of these weights.
+  /// The bias of these weights.
   [[nodiscard]] Maybe bias(const std::string& name) const {
     return numbers(formats::WeightParts(checkpoint_, name).bias_name());
   }
@@ -92,7 +92,7 @@ class Files {
     gate = placed(std::move(of_gate));
     up = placed(std::move(of_up));
   }
-  /// Gate and up in one tensor: with the gate's global scales, and those of up in `up_scales`.
+  /// Gate and up in one tensor with the gate's global scales; those of up go to `up_scales`.
   [[nodiscard]] Maybe fused(const std::string& name, Maybe& up_scales) const {
     const std::string factor = formats::WeightParts(checkpoint_, name).global_scale_name();
     const bool are_two = has(factor) && checkpoint_.find(factor).tensor->shape.size() == 2;
@@ -116,7 +116,7 @@ class Files {
   ScaleLayout layout_;
 };
 
-/// The weights, with the memory that they need.
+/// The weights, with their memory.
 struct Weights {
   Maybe b1, b2, up_scales, bias1, bias2;
   GroupedWeights given;
@@ -143,7 +143,7 @@ struct Weights {
   }
 };
 
-/// The rows: how they lie is said by what is there.
+/// The rows: the tensors of the file determine their layout.
 struct RowTensors {
   Maybe a, offsets, counts, row_ids, row_weights;
   RowLayout layout = RowLayout::packed;
@@ -174,7 +174,7 @@ struct RowTensors {
   }
 };
 
-/// How the first words of what the command prints name the rows.
+/// The first words of the output, which name the rows.
 const char* rows_in(RowLayout layout) {
   switch (layout) {
     case RowLayout::slots: return "rows in slots";
@@ -206,7 +206,7 @@ GroupedProblem problem_of(const RowTensors& rows, const Weights& weights, const 
           .row_weights = rows.row_weights != nullptr};
 }
 
-/// "silu(a·b1ᵀ) ∘ (a·b2ᵀ) with biases, times row_weights": what was found and used, too.
+/// "silu(a·b1ᵀ) ∘ (a·b2ᵀ) with biases, times row_weights": names the optional tensors that were used, too.
 std::string computed(const GroupedProblem& problem) {
   return fmt::format(
       "{}{}{}{}", problem.activation ? fmt::format("{}(a·b1ᵀ) ∘ (a·b2ᵀ)", name(problem.activation->kind)) : "a·bᵀ",

@@ -22,7 +22,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
-/// Outputs whose values are divided by what is given.
+/// Output formats whose values are divided by a given scale.
 bool takes_scale(Format format) { return format == Format::fp8_tensor || format == Format::nvfp4; }
 
 template <std::size_t count>
@@ -39,7 +39,7 @@ void add_out_type(CLI::App& command, std::optional<Format>& out_type, const std:
 
 bool has_16_bits(Format format) { return format == Format::fp16 || format == Format::bf16; }
 
-/// How many of the values are Inf or NaN; `exponent` has the bits that are all ones in those.
+/// The number of Inf and NaN values; `exponent` has the bits that are all ones in those.
 template <class Bits>
 std::size_t not_finite(std::span<const std::byte> values, Bits exponent) {
   std::size_t count = 0;
@@ -56,7 +56,7 @@ std::size_t not_finite(Format format, std::span<const std::byte> values) {
     case Format::fp16: return not_finite<std::uint16_t>(values, 0x7C00);
     case Format::bf16: return not_finite<std::uint16_t>(values, 0x7F80);
     case Format::fp32: return not_finite<std::uint32_t>(values, 0x7F80'0000);
-    case Format::nvfp4: return 0;  // all that four bits are is finite
+    case Format::nvfp4: return 0;  // every 4-bit value is finite
     default: return not_finite<std::uint8_t>(values, 0x7F);
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// The output of `thresher run`, which may be requantised: the options that say how, the tensor, and the file.
+/// The output of `thresher run`, which may be quantized: its options, the tensor, and the file.
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -21,37 +21,37 @@ struct OutputOptions {
   bool powers_of_two = false;
 
   void add_to(CLI::App& command);
-  /// Throws Error(invalid_argument) where an option is of another output type.
+  /// Throws Error(invalid_argument) where an option belongs to another output type.
   void check() const;
-  /// What was asked for, else default_out_type.
+  /// The requested type, else default_out_type.
   [[nodiscard]] Format type(Format tokens, Format weights) const;
 
  private:
   CLI::Option* scale_option_ = nullptr;
 };
 
-/// That of the tokens where it has 16 bits, else that of the weights where that has, else bf16: as in Python.
+/// The tokens' format if it has 16 bits, else the weights' if that has 16, else bf16: as in Python.
 [[nodiscard]] Format default_out_type(Format tokens, Format weights) noexcept;
-/// --out-type of every output, for what `type` of OutputOptions does with it.
+/// --out-type for all outputs; `type` of OutputOptions uses it.
 void add_out_type(CLI::App& command, std::optional<Format>& out_type);
-/// --out-type of outputs that have no scales, for what `type` of OutputOptions does with it.
+/// --out-type for outputs without scales; `type` of OutputOptions uses it.
 void add_unscaled_out_type(CLI::App& command, std::optional<Format>& out_type);
 
-/// Prints a warning that counts the Inf and NaN among the values of `tensor`, "c": operands that are finite make none
-/// but where the output's format ends.
+/// Prints a warning with the number of Inf and NaN in `tensor`, "c". Finite operands make them only beyond the range of
+/// the output's format.
 void warn_of_overflow(const char* tensor, Format format, std::span<const std::byte> values);
 
-/// An output on a device, [rows, n] or [slots, rows, n], all zeros and with the scales of its type.
+/// An output on a device, [rows, n] or [slots, rows, n], zero-filled and with the scales of its type.
 class RunOutput {
  public:
   RunOutput(const OutputOptions& options, Format format, std::vector<std::int64_t> shape, const Device& device);
 
   [[nodiscard]] const Tensor& tensor() const noexcept { return there_.tensor(); }
-  /// Writes c and, of a requantised one, c_scale and c_scale_2, as operands are read. Warns of Inf and NaN.
+  /// Writes c and, for a quantized one, c_scale and c_scale_2, as operands are read. Warns about Inf and NaN.
   void write() const;
 
  private:
-  /// The same in memory of the host.
+  /// The same in host memory.
   [[nodiscard]] Tensor zeros();
 
   std::string path_;

@@ -1,4 +1,4 @@
-// `thresher serve-calls`: the process in which a tournament lets a kernel from outside run.
+// `thresher serve-calls`: the process in which a tournament runs a user kernel.
 #include <CLI/CLI.hpp>
 
 #include "arena/user_kernels/served/call_server.hpp"
@@ -8,7 +8,7 @@ namespace thresher::cli {
 
 void add_serve_calls(CLI::App& app, Context&) {
   CLI::App* command = app.add_subcommand("serve-calls", "Started by tournaments, for kernels from outside");
-  command->group("");  // in no list
+  command->group("");  // hidden from help
   command->callback([] { arena::user_kernels::serve_calls(); });
 }
 

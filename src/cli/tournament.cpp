@@ -40,7 +40,7 @@ struct TournamentArguments {
   bool tune = false;
 };
 
-/// Every file that the tournament reads, or adds to.
+/// Every file that the tournament reads or appends to.
 std::vector<std::string> inputs_of(const TournamentArguments& arguments, const arena::TournamentOptions& options) {
   std::vector<std::string> inputs = arguments.suites;
   inputs.insert(inputs.end(), arguments.pitches.begin(), arguments.pitches.end());
@@ -53,7 +53,7 @@ std::vector<std::string> inputs_of(const TournamentArguments& arguments, const a
   return inputs;
 }
 
-/// Outputs that cannot be written are found out before hours are spent, not after.
+/// Finds unwritable outputs before hours of work, not after.
 void check_outputs(const TournamentArguments& arguments, const arena::TournamentOptions& options) {
   for (const std::string& input : inputs_of(arguments, options)) {
     if (!arguments.report.empty()) {
@@ -74,7 +74,7 @@ void check_outputs(const TournamentArguments& arguments, const arena::Tournament
   }
 }
 
-/// Shards with seeds of their own are none of one tournament.
+/// Shards with different seeds do not form one tournament.
 void check_seed(const TournamentArguments& arguments) {
   if (arguments.shard && !arguments.seed && !arguments.resume) {
     throw Error(ErrorCode::invalid_argument,
@@ -109,14 +109,14 @@ arena::TournamentOptions read_options(const TournamentArguments& arguments) {
   return options;
 }
 
-/// A kernel from outside is built and run in a folder of its own; without one it would fail for what is not its fault.
+/// A user kernel is built and run in a folder of its own; without one it would fail without its fault.
 void check_temporary_folder(const arena::TournamentOptions& options) {
   if (std::any_of(options.pitches.begin(), options.pitches.end(), [](const auto& pitch) { return pitch.kernel; })) {
     const runtime::TemporaryFolder can_be_made;
   }
 }
 
-/// Where the tournament is held.
+/// The machine or card of the tournament.
 struct Place {
   std::unique_ptr<arena::Rig> rig;
   std::unique_ptr<arena::Registry> registry;
@@ -134,7 +134,7 @@ Place place_of(const TournamentArguments& arguments) {
   return place;
 }
 
-/// On a card that is not here a kernel from outside would be judged as one of this CPU.
+/// On a card that is not here a user kernel would be judged as one of this CPU.
 void check_kernels(const TournamentArguments& arguments, const arena::TournamentOptions& options) {
   for (const arena::Pitch& pitch : options.pitches) {
     if (!arguments.card.empty() && pitch.kernel) {
@@ -146,7 +146,7 @@ void check_kernels(const TournamentArguments& arguments, const arena::Tournament
   }
 }
 
-/// Without a device table nothing can be tuned: found out before hours are spent, not after.
+/// Tuning needs a device table: this fails before hours of work, not after.
 void check_tuning(const TournamentArguments& arguments, const arena::TournamentOptions& options,
                   const arena::Rig& rig) {
   if (arguments.tune && options.forecaster.device == nullptr) {
@@ -158,7 +158,7 @@ void check_tuning(const TournamentArguments& arguments, const arena::TournamentO
   }
 }
 
-/// What plan() will choose from now on.
+/// Prints the future choices of plan().
 void tune(const arena::TournamentOptions& options, const arena::Rig& rig, const arena::RunRecord& run) {
   const std::filesystem::path path = ops::tuning_file();
   ops::Tuning tuning = ops::read_tuning(path);
@@ -186,7 +186,7 @@ void tournament(const TournamentArguments& arguments, Context& context) {
   arena::check_field(options, rig.device(), *place.registry);
   check_outputs(arguments, options);
   if (arguments.resume) {
-    (void)arena::Ledger(arguments.ledger, arena::Ledger::Access::read);  // one that is not there is not made
+    (void)arena::Ledger(arguments.ledger, arena::Ledger::Access::read);  // must exist: this creates none
   }
   arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::write);
   arena::Progress progress = arena::Progress::on_standard_error();

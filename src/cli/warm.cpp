@@ -1,4 +1,4 @@
-// `thresher warm`: compiles what the library would compile by itself later, so that nobody waits for it.
+// `thresher warm`: compiles in advance the kernels that the library would otherwise compile on first use.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -48,14 +48,14 @@ std::string words(ops::CodeOrigin origin, double seconds) {
   return "";
 }
 
-/// How many programs the cache was to hold, how many it holds, and why it holds no more.
+/// The number of programs that the cache should hold and that it holds, and the reason for a difference.
 struct Kept {
   int wanted = 0;
   int kept = 0;
   std::string problem;
 };
 
-/// Once one cannot be kept, nothing more is compiled: what is there is counted.
+/// After the first program that cannot be kept, it compiles no more and only counts those in the cache.
 std::optional<ops::CodeOrigin> warm_one(const strategies::DeviceProgram& program, const std::string& arch, Kept& kept) {
   std::optional<ops::CodeOrigin> origin;
   if (kept.problem.empty()) {
@@ -73,7 +73,7 @@ std::optional<ops::CodeOrigin> warm_one(const strategies::DeviceProgram& program
   return origin;
 }
 
-/// The folder, and what it keeps. False when that is not all.
+/// Prints the folder and the number of its programs. False when some are missing.
 bool tell(const Kept& kept) {
   const std::string cache = printable(runtime::CubinCache::default_directory().string());
   const std::string count = fmt::format("{} of {} programs kept", kept.kept, kept.wanted);
@@ -95,7 +95,7 @@ bool warm(std::vector<std::string> archs) {
     archs = default_archs();
   }
   Kept kept;
-  std::map<std::string, int> built_in;  // programs by what they are called
+  std::map<std::string, int> built_in;  // programs by name
   for (const std::string& arch : archs) {
     for (const strategies::DeviceProgram& program : ops::default_programs(arch)) {
       const auto start = std::chrono::steady_clock::now();
@@ -106,7 +106,7 @@ bool warm(std::vector<std::string> archs) {
         ++built_in[name];
       } else if (origin) {
         fmt::print("{}: {}\n", name, words(*origin, taken.count()));
-        std::fflush(stdout);  // the next one may take seconds
+        std::fflush(stdout);  // the next line may take seconds
       }
     }
   }
@@ -116,7 +116,7 @@ bool warm(std::vector<std::string> archs) {
   return tell(kept);
 }
 
-/// The kernels use what compute capability 9.0 brought: for an older card the compiler has pages of complaints.
+/// The kernels need compute capability 9.0: for an older card the compiler prints pages of errors.
 std::string not_supported(const std::string& arch) {
   constexpr int oldest = 90;
   int capability = 0;

@@ -1,5 +1,5 @@
 #pragma once
-/// Where the weights of a dual GEMM are: the files and the names in them.
+/// The location of a dual GEMM's weights: the files and the names in them.
 #include <fmt/format.h>
 
 #include <string>
@@ -27,16 +27,16 @@ class WeightNames {
   void add_to(CLI::App& command, CLI::Option* other = nullptr);
 
   [[nodiscard]] formats::GateUp load(const formats::Checkpoint& checkpoint, ScaleLayout layout) const;
-  /// Throws Error when gate and up, of which there are two, have one name.
+  /// Throws Error when gate and up, as two tensors, have one name.
   void check_are_two() const;
   /// The names themselves: of gate and up, or of both in one and their order.
   [[nodiscard]] const std::string& gate_name() const noexcept { return gate_; }
   [[nodiscard]] const std::string& up_name() const noexcept { return up_; }
   [[nodiscard]] const std::string& fused_name() const noexcept { return fused_; }  ///< empty: two tensors
-  /// Of the gate, or of both in one.
+  /// The name of the gate, or of both in one.
   [[nodiscard]] const std::string& first_name() const noexcept { return fused_.empty() ? gate_ : fused_; }
   [[nodiscard]] GateUpOrder order() const noexcept { return order_; }
-  /// For sentences: as the options name them.
+  /// The option names, for sentences.
   [[nodiscard]] std::string gate() const;
   [[nodiscard]] std::string up() const;
 
@@ -47,7 +47,7 @@ class WeightNames {
   GateUpOrder order_ = GateUpOrder::gate_first;
 };
 
-/// A line for each of these, operands and stacks, that is MXFP4: what it is held as, and which numerics are exact.
+/// Prints a line for each MXFP4 operand or stack: its container, and which numerics are exact.
 template <class... Matrices>
 void say_what_holds_mxfp4(const Matrices&... matrices) {
   const auto say = [](const auto& matrix) {

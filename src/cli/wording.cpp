@@ -40,7 +40,7 @@ std::string no_unsigned(const std::string& text) {
 
 std::string no_signed(const std::string& text) { return no_number<std::int64_t>(text, "whole number"); }
 
-/// Options are held in float32 or more: what becomes 0 or Inf there would be another number.
+/// Options are held in float32 or more: a number that becomes 0 or Inf there would be another number.
 std::string no_real(const std::string& text) {
   if (const std::string problem = no_number<double>(text, "number"); !problem.empty()) {
     return problem;
@@ -54,7 +54,7 @@ std::string no_real(const std::string& text) {
   return fmt::format("{} becomes {} in float32, expected a number that it holds", text, held == 0.0F ? "0" : "Inf");
 }
 
-/// An empty text would be taken for an option that was left out.
+/// An empty text would look like an option that was left out.
 CLI::Validator not_empty(const std::string& option) {
   return {[option](const std::string& text) -> std::string {
             if (text.empty()) {
@@ -65,8 +65,8 @@ CLI::Validator not_empty(const std::string& option) {
           ""};
 }
 
-/// The pieces of a text between `marks`, which stand in it one after another, the first at its beginning; nothing when
-/// they do not. The last mark is the text's end.
+/// The pieces of a text between `marks`. The marks stand in it in order, the first at its beginning, the last at its
+/// end. Empty when they do not.
 std::vector<std::string> between(std::string_view text, std::initializer_list<std::string_view> marks) {
   std::vector<std::string> pieces;
   if (!text.starts_with(*marks.begin())) {
@@ -94,7 +94,7 @@ std::vector<std::string> names_of_subcommands(const CLI::App& app) {
   return names;
 }
 
-/// How many letters have to be added, taken away or changed.
+/// The edit distance: the number of letters to add, remove or change.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -115,7 +115,7 @@ const CLI::App& chosen(const CLI::App& app) {
   return subcommands.empty() ? app : chosen(*subcommands.front());
 }
 
-/// The option of that command that is written most like `word`, with at most two letters of difference; or nothing.
+/// The option of that command nearest to `word`, with an edit distance of at most two; or nothing.
 std::string nearest_option(const CLI::App& command, std::string_view word) {
   word = word.substr(0, word.find('='));
   std::string nearest;
@@ -153,7 +153,7 @@ std::string command_of(const CLI::App& app) {
 void take_numbers_alone(CLI::App& app) {
   for (CLI::Option* const option : app.get_options()) {
     const std::string type = option->get_type_name();
-    if (!option->get_positional() && option->get_name() != "--prefix") {  // names may begin with nothing
+    if (!option->get_positional() && option->get_name() != "--prefix") {  // a --prefix may be empty
       option->check(not_empty(option->get_name()));
     }
     if (type.starts_with("UINT")) {
@@ -198,7 +198,7 @@ void check_subcommands(const CLI::App& app, std::span<const char* const> words, 
 
 std::string in_words(const CLI::ParseError& error, const CLI::App& app) {
   const std::string said = error.what();
-  // What is missing may be there, misspelt: what is not known comes first.
+  // A missing word may be there misspelt, so unknown words come first.
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
       (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !app.remaining(true).empty())) {
     return not_known(app, app.remaining(true));
