@@ -63,7 +63,7 @@ Pending& pending() {
   return one;
 }
 
-/// Calls thresher_places_are_known, for its lifetime.
+/// thresher_places_are_known; a ValidatedPointers sets it for its lifetime.
 std::int32_t (*places_are_known)(std::int32_t) = nullptr;
 
 class ValidatedPointers {

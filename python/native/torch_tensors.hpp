@@ -52,7 +52,7 @@ class TensorView {
     ok(aoti_torch_get_data_ptr(tensor_, &data));
     return data;
   }
-  /// False for a tensor without memory of its own, such as a traced or nested one, and for one with freed memory.
+  /// False for a tensor without memory, such as one of a trace or a wrapper of others, and for freed memory.
   [[nodiscard]] bool has_memory() const {
     void* data = nullptr;
     if (!is_defined() || aoti_torch_get_data_ptr(tensor_, &data) != thresher_torch_success) {

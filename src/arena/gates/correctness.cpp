@@ -262,7 +262,7 @@ class JudgedStream {
 
   /// `judged`: the set whose call is judged, if this sample is judged.
   void take(Role role, const Batch& batch, std::optional<std::size_t> judged) {
-    // A baseline's sample stands between two of the contestant's: only cold calls are judged.
+    // A baseline's samples between two of the contestant's need no cold caches: only judged ones do.
     calls_.prepare(role, batch, judged && pattern_.is_timed && !pattern_.timing.warm);
     Clocked own = clocked(role);
     if (pattern_.is_timed) {
