@@ -30,8 +30,8 @@ double median_in_place(std::vector<double>& scratch) {
   return (*std::max_element(scratch.begin(), scratch.begin() + static_cast<std::ptrdiff_t>(middle)) + upper) / 2;
 }
 
-/// Draws one value fewer than there are: with as many, the intervals of 6 to 15 values hold the truth too seldom (86 to
-/// 94 % instead of 95), with one fewer 91 to 96 %.
+/// Draws one value fewer than there are. Intervals of 6 to 15 values then hold the truth in 91 to 96 % of cases. With
+/// as many draws as values it is only 86 to 94 % instead of 95.
 double resampled_median(std::span<const double> values, Random& random, std::vector<double>& scratch) {
   scratch.resize(std::max<std::size_t>(values.size() - 1, 1));
   for (double& value : scratch) {

@@ -293,8 +293,8 @@ class Timer {
     }
   }
 
-  /// The steps between inputs and sample: a pause in a burst, work in a sustained mode where the machine had been idle,
-  /// and a call that warms the weights.
+  /// The steps between inputs and sample. A burst pauses; a sustained mode works where the machine had been idle; warm
+  /// modes make a call that warms the weights.
   [[nodiscard]] bool lead_in(Role role, const ModeTimes& mode) {
     if (is_burst(mode.mode)) {
       clock_.rest(options_.rest_s);
