@@ -38,13 +38,13 @@ from decode_operands import COLD_BYTES, Operands, Pool, cases
 from fastest import first_line
 
 DRAM_BYTES_A_US = 4.30e6
-LARGE_BYTES = 64 << 20  # from here on bytes a second are what counts
+LARGE_BYTES = 64 << 20  # from here on memory bandwidth is the bottleneck
 BOUNDS = {"16-bit": 5e-3, "mixed": 5e-3, "fp8 keys": 5e-3, "fp8 queries": 8e-2}  # of the output's norm
-MLA_PAGE = 64  # the only one that FlashMLA takes
+MLA_PAGE = 64  # the only one that FlashMLA supports
 LEAST_CALLS = 20
 MOST_GRAPH_BYTES = 8 << 30
 ROOM_BYTES = 14 << 30  # for workspaces and the framework
-LAST_PAGES_ELEMENTS = 16 << 20  # what mixed lengths leave unused of pages
+LAST_PAGES_ELEMENTS = 16 << 20  # unused parts of the last pages with mixed lengths
 MODE = "sustained"
 
 
@@ -308,7 +308,7 @@ def main():
             print(f"  {row['kind']:<12}{row['name']:<66}{row['median_us']:9.2f} us {row['bytes_a_second'] / 1e12:5.2f} TB/s"
                   f"  error {row['norm_error']:.1e}{'' if row['correct'] else '  WRONG'}", flush=True)
         lines.append(line_of(case, rows))
-        contestants.clear()  # graphs and what they keep
+        contestants.clear()  # frees graphs and their memory
         torch.cuda.empty_cache()
         result["left_out"] = left_out
         with open(args.out, "w") as file:

@@ -72,7 +72,7 @@ def time_interleaved(calls_by_name, calls, rounds):
     torch.cuda.synchronize()
     order = list(graphs.items())
     for _ in range(rounds):
-        random.shuffle(order)  # the clock that a contender finds depends on who was before it
+        random.shuffle(order)  # a contender's clock depends on its predecessor
         for name, graph in order:
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             begin.record()

@@ -11,7 +11,7 @@ def own(precision, words=""):
     return lambda row: row["kind"] == "thresher" and row["precision"] == precision and words in row["name"]
 
 
-# Title, which rows the fastest is taken of, and the precision whose least time it is held against.
+# Title, the rows to take the fastest of, and the precision whose lower bound of time is the reference.
 COLUMNS = [("PyTorch, cuBLAS", peers("torch", "16-bit"), None), ("DeepGEMM", peers("DeepGEMM", "16-bit"), None),
            ("Triton", peers("Triton", "16-bit"), None), ("BF16", own("16-bit"), "16-bit"),
            ("Humming", peers("Humming", "nvfp4"), None), ("NVFP4 exact", own("nvfp4"), "nvfp4"),

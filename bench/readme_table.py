@@ -36,7 +36,7 @@ PLANNED = {
     "fp8_block": {"256x4096x7168": "rows", "512x4096x7168": "rows", "256x3072x4096": "rows", "512x3072x7168": "rows"},
 }
 
-# An H200: 16-bit operations a second at the highest clock, twice as many in FP8; bytes a second read from memory.
+# An H200: 16-bit operations per second at the highest clock, twice as many in FP8; bytes per second from memory.
 OPERATIONS_PER_S = 132 * 4096 * 1.98e9
 BYTES_PER_S = 4.30e12
 

@@ -71,7 +71,7 @@ def serve(model: str, option: str, folder: str) -> dict:
         counted = sequences * (new if new > 1 else length)
         result["loads"].append(dict(sequences=sequences, prompt=length, new=new, seconds=[round(one, 4) for one in runs],
                                     tokens_per_s=round(counted / min(runs), 1), greedy=tokens))
-    del result["loads"][0]  # which warmed up
+    del result["loads"][0]  # a warm-up
     return result
 
 
@@ -119,8 +119,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if given.one:
             pathlib.Path(given.out).write_text(json.dumps(serve(*runs[0].split(":"), folder)))
-            os._exit(0)  # without the engine's own end, which takes long
-        where = machine()  # before anything is served: what is not installed is met now
+            os._exit(0)  # skips the engine's own shutdown, which takes long
+        where = machine()  # before serving: a missing package shows now
         results = []
         for run in runs:
             answer = pathlib.Path(folder) / "answer.json"
@@ -135,7 +135,7 @@ def main() -> None:
                            dict(model=model, option=option, failed=f"no answer within {LIMIT_S} s, or it ended: see {log.name}"))
             line = results[-1]
             print(run, line.get("failed") or f"up after {line['start_s']} s;", *(load["tokens_per_s"] for load in line.get("loads", [])), flush=True)
-            write(given.out, where, results)  # after each, so that what ends early keeps what it has
+            write(given.out, where, results)  # after each load, so that an early end loses nothing
 
 
 if __name__ == "__main__":

@@ -37,10 +37,10 @@ REST_S = 0.02
 HEAT_S = 0.25
 CALLS = 20
 ENQUEUEING_CYCLES = 200_000  # some 100 us
-# Largest relative error of the output's norm. FP8 peers are held against float64 on their own rounded operands; what is left
-# is the matrix unit's accumulation and bf16 intermediates. Thresher's fast numerics round inside, so they are held against
-# the exact operands here, and against the rounded ones by the arena.
-# Outputs in FP8 are held against the exact ones in FP8: a value between two codes may become either.
+# Largest relative error of the output's norm. FP8 peers are compared with float64 on their own rounded operands; the rest
+# comes from the tensor cores' accumulation and bf16 intermediates. Thresher's fast numerics round inside, so they are
+# compared with the exact operands here, and with the rounded ones by the arena.
+# FP8 outputs are compared with the exact ones in FP8: a value between two FP8 values may become either.
 NORM_BOUNDS = {"16-bit": 5e-3, "nvfp4": 5e-3, "fp8": 2e-2, "fp8 out": 3e-2, "fp8 fast": 2e-2, "nvfp4 fast": 1e-1}
 
 
@@ -91,7 +91,7 @@ class Contestant:
 
     def sample(self, mode, telemetry):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(ENQUEUEING_CYCLES)  # the GPU is busy until all of this is enqueued: no gap is measured
+        torch.cuda._sleep(ENQUEUEING_CYCLES)  # keeps the GPU busy until all of this is enqueued: no gap is measured
         start.record()
         self.graph.replay()
         end.record()
@@ -138,7 +138,7 @@ def thresher_contestants(library, sets):
              ("fp8_block", "fp8_block", "exact", "fp8")]
     for a_format, b_format, numerics, precision in cases:
         for strategy in library.strategies():
-            if numerics == "fast" and strategy == "two_pass":  # it is exact whatever is asked
+            if numerics == "fast" and strategy == "two_pass":  # it is always exact
                 continue
             name = f"thresher {strategy} {a_format} x {b_format}" + (" fast" if numerics == "fast" else "")
             try:
@@ -162,7 +162,7 @@ def thresher_contestants(library, sets):
                 plans[i].run_prepared(sets.activations_c(i, a_format), thresher_c.matrix(outputs[i], "bf16", n))
                 return outputs[i]
 
-            for i, plan in enumerate(plans):  # as peers get their FP8 tokens ready made
+            for i, plan in enumerate(plans):  # as peers get pre-quantized FP8 tokens
                 plan.prepare(sets.activations_c(i, a_format))
             torch.cuda.synchronize()
             yield Contestant(name + ", tokens prepared", "thresher", precision,

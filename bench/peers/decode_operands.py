@@ -5,10 +5,10 @@ import random
 
 import torch
 
-COLD_BYTES = 240 << 20  # more than the L2 holds, several times
+COLD_BYTES = 240 << 20  # several times the L2
 MOST_COPIES = 64
 MOST_CHECKED_SEQUENCES = 32
-K_DESCALE = 0.5  # of FP8: a power of two, so that dequantised keys keep their bits in 16
+K_DESCALE = 0.5  # for FP8: a power of two, so that dequantized keys are exact in 16 bits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ def cases(quick=False):
     grid = [Case(batch, keys, group) for keys in (1024, 4096, 32768) for batch in batches for group in groups]
     if quick:
         grid = [case for case in grid if case.batch in (1, 32, 128) and case.keys != 32768 and case.group != 4]
-    yield Case(1, 1024, 8, kv_heads=4)  # one sequence, the heads of which figures were published
+    yield Case(1, 1024, 8, kv_heads=4)  # one sequence, with the heads of published figures
     yield from (case for case in grid if case.keys != 32768)
     for head_dim in (64, 256):
         yield Case(8, 4096, 8, head_dim=head_dim)

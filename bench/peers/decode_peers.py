@@ -15,7 +15,7 @@ import torch
 import vllm_fa3
 from fastest import fastest, first_line
 
-NHD, NO_MASK = 0, 0  # FlashInfer's codes
+NHD, NO_MASK = 0, 0  # FlashInfer's constants
 
 
 @dataclasses.dataclass
@@ -196,7 +196,7 @@ def flashinfer(sources, operands):
             continue
         try:
             ways[name] = make()
-            torch.cuda.synchronize()  # a plan's lists are copied from memory that the next one fills
+            torch.cuda.synchronize()  # the next plan overwrites the memory that this one's lists are copied from
         except Exception as error:
             failed.append(first_line(error))
     if not ways:

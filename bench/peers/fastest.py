@@ -11,7 +11,7 @@ def first_line(error):
 def graph_us(call, copies, replays=5):
     """A graph of a call of each copy behind the other; the median of a few replays, divided by the copies."""
     stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())  # which makes what the call reads
+    stream.wait_stream(torch.cuda.current_stream())  # which produces the call's inputs
     with torch.cuda.stream(stream):
         call(0)
     stream.synchronize()

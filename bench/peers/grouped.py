@@ -34,8 +34,8 @@ OPERATIONS_A_US = {"16-bit": 800e6, "nvfp4": 800e6, "fp8": 1450e6, "fp8 out": 14
                    "nvfp4 fast": 1450e6}
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 WEIGHT_BITS = {"16-bit": 16, "fp8": 8, "fp8 out": 8, "fp8 fast": 8, "nvfp4": 4.5, "nvfp4 fast": 4.5}
-# Whom Thresher's times are held against. "fp8" promotes its sums to float32 every 128 along K, "fp8 fast" does not; "fp8 out",
-# which is fp8_block.py's, has outputs in FP8 too.
+# The peers of Thresher's times. "fp8" has FP32 accumulation every 128 along K, "fp8 fast" has not; "fp8 out", from
+# fp8_block.py, has FP8 outputs too.
 RIVALS = {"16-bit": ("16-bit",), "fp8": ("fp8",), "fp8 out": ("fp8 out",), "fp8 fast": ("fp8 fast", "fp8"),
           "nvfp4": ("nvfp4", "16-bit"), "nvfp4 fast": ("nvfp4", "fp8")}
 REGIMES = (("at most 16 rows", 0, 16), ("16 to 64", 16, 64), ("64 to 128", 64, 128), ("128 and more", 128, math.inf))
@@ -82,7 +82,7 @@ def thresher_contestants(library, sets, strategies):
                                                     ("nvfp4", "nvfp4", "fast", "nvfp4 fast")):
         is_fp8 = b_format.startswith("fp8")
         out_format = "bf16" if a_format == "bf16" or is_fp8 else "fp16"
-        # Of FP8 nothing is packed: numerics is a knob.
+        # FP8 weights are not packed: numerics is a knob.
         packed_for, knobs = (None, f"numerics={numerics}" if numerics else "") if is_fp8 else (numerics, "")
         for strategy in strategies:
             name = f"thresher {strategy} {a_format} x {b_format}" + (" fast" if numerics == "fast" else "")

@@ -7,10 +7,10 @@ import triton.language as tl
 
 from peers import Peer, silu_mul
 
-# A graph of one product for each expert: beyond so many it is only launches.
+# A graph of one product per expert: beyond this number launches dominate.
 MOST_LOOPED_EXPERTS = 64
 DEEPGEMM_ALIGNMENT = 128
-# Rows, columns (gate and up), whether two warpgroups take turns on a tile each, and the cluster.
+# Rows, columns (gate and up), whether the schedule is ping-pong, and the cluster.
 QUACK_TILES = ((128, 128, True, (2, 1)), (128, 192, True, (2, 1)), (128, 192, True, (1, 2)), (256, 128, False, (2, 1)),
                (128, 256, False, (2, 1)), (256, 192, False, (1, 2)))
 
@@ -122,7 +122,7 @@ class SortedRows:
         self.count = torch.tensor([len(places)], dtype=torch.int32, device="cuda")
 
 
-# Tiles of SGLang's kernel: rows, outputs, K, row tiles that follow each other, warps, stages.
+# Tiles of SGLang's kernel: rows, outputs, K, consecutive row tiles, warps, stages.
 TRITON_TILES = {"16-bit": ((16, 64, 128, 1, 4, 4), (16, 128, 128, 1, 4, 4), (32, 128, 128, 1, 4, 3), (64, 128, 64, 8, 4, 4),
                            (128, 128, 64, 16, 8, 4), (128, 256, 64, 16, 8, 3)),
                 "fp8": ((16, 64, 128, 1, 4, 4), (16, 128, 128, 1, 4, 4), (32, 128, 128, 1, 4, 4), (64, 128, 128, 16, 4, 3),
@@ -156,7 +156,7 @@ def triton_fused_moe(sets):
             call = call_with(tile, operands, block_shape)
             try:
                 timed.append((median_us(call, sets.count), tile, call))
-            except Exception as error:  # a tile that this case does not take
+            except Exception as error:  # a tile that this case does not support
                 print(f"  Triton fused MoE {tile}: {(str(error).splitlines() or [repr(error)])[0][:120]}", flush=True)
         return min(timed)[1:]
 

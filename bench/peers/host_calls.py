@@ -9,7 +9,7 @@ from engine_files import engine_file
 ROWS, N, K, EXPERTS, CHOICES = 16, 4096, 4096, 8, 2
 SGLANG = "sglang.kernels.ops.moe.fused_moe_triton_kernels"
 VLLM = "vllm.model_executor.layers.fused_moe.fused_moe"
-# What both engines take for so few rows where they have not tuned the shape.
+# The default of both engines for so few rows, where they have not tuned the shape.
 TILE = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 128, "GROUP_SIZE_M": 1, "num_warps": 4, "num_stages": 4}
 
 

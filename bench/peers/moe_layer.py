@@ -69,7 +69,7 @@ class Sets:
         self.global_scales = torch.full((experts,), WEIGHT_SCALE, device="cuda")
         self.x = [Nvfp4(case.tokens, h, 1.0).values() for _ in range(self.count)]
         self._fp8 = None
-        # Rows by expert; a row's choice, which is of token choice // top_k.
+        # Rows sorted by expert; a row's assignment belongs to token assignment // top_k.
         self.choices = torch.argsort(self.ids.flatten(), stable=True)
         self.offsets = torch.tensor([0, *torch.tensor(self.counts).cumsum(0).tolist()], device="cuda")
         self.expert_rows = lambda: ((e, int(self.offsets[e]), int(self.offsets[e + 1])) for e in range(experts)
@@ -236,7 +236,7 @@ def triton_in(sets, precision, operands_of, activate, block_shape):
         try:
             call = triton_layer(fused_moe_triton_kernels, sets, tile, operands_of, activate, block_shape)
             timed.append((grouped_peers.median_us(call, sets.count), tile, call))
-        except Exception as error:  # a tile that this case does not take
+        except Exception as error:  # a tile that this case does not support
             print(f"  Triton fused MoE {tile}: {first_line(error)}", flush=True)
     if not timed:
         raise RuntimeError("Triton fused MoE: no tile works")

@@ -8,7 +8,7 @@ from fp8_operands import FP8_FORMATS, Fp8Tokens, Fp8Weights
 
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 MOST_SETS = 16
-# A power of two: dequantised values keep their bits when it is multiplied in.
+# A power of two: multiplying it in keeps dequantized values exact.
 WEIGHT_SCALE = 2.0**-6
 
 
@@ -24,7 +24,7 @@ class Nvfp4:
 
     def __init__(self, rows, columns, global_scale):
         self.columns = columns
-        # Codes of a normal variable whose block maximum is near 6, as quantisation would leave them.
+        # NVFP4 values of a normal variable whose block maximum is near 6, as after quantization.
         normal = torch.randn(rows, columns, device="cuda") * 2.6
         table = torch.tensor(E2M1, device="cuda")
         middle = (table[1:] + table[:-1]) / 2

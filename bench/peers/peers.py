@@ -10,7 +10,7 @@ import triton.language as tl
 
 from operands import E2M1, definition, folded
 
-# PyTorch's dequantisation is slow and large: not timed beyond these rows of A.
+# PyTorch's dequantization is slow and large: not timed beyond these rows of A.
 MOST_DEQUANTISED_ROWS = 512
 
 

@@ -7,7 +7,7 @@ import random
 import torch
 
 DESCALES = 2.0 ** -6, 2.0 ** -5, 2.0 ** -4  # of q, k and v, so that values have a deviation of about 1
-MOST_PAIRS, MOST_ROWS = 6, 62  # drawn to be held against the definition: of (sequence, head), and of the queries of each
+MOST_PAIRS, MOST_ROWS = 6, 62  # random samples to check against the definition: (sequence, head), and queries of each
 KINDS = {"16-bit": (False, False, False), "fp8 keys": (False, True, True), "fp8 queries": (True, True, True)}  # in FP8?
 
 

@@ -72,7 +72,7 @@ class Build:
     def attention_call(self, case, tensors, dependent):
         q, k, v = tensors
         out = torch.empty_like(q)
-        if hasattr(self.attention_library, "plan"):  # version 0.1 had attention in the bench's own library alone
+        if hasattr(self.attention_library, "plan"):  # version 0.1 had attention only in the bench's own library
             handle = self.attention_library.plan(case, q, k, v, out, None, "", "", dependent)
             return lambda: (self.attention_library.run(handle), out)[1]
         plan = self.dual_gemm.Attention(self.library, q, k, v, out, None, case[5], "", "", dependent)

@@ -36,13 +36,13 @@ FP32, FP16, BF16, NVFP4 = 0, 1, 2, 4
 ACTIVATIONS = ("silu", "gelu_tanh", "swiglu_clamped")
 BLOCKED = 1
 
-# How long it looks at the bell before it sleeps: a judge that rings in between does not wait for it to be woken.
+# The time of polling the bell before sleep: a judge that rings meanwhile need not wait for a wake-up.
 LOOKING_S = 30e-6
 
 PROT_READ_WRITE, MAP_SHARED_POPULATED = 3, 0x8001
 PR_SET_PDEATHSIG, SIGKILL, ENOSYS = 1, 9, 38
 LANDLOCK_RESTRICT_SELF, SECCOMP, SECCOMP_SET_MODE_FILTER = 446, 317, 1
-SECCOMP_FILTER_FLAGS = 1 | 4 | 16  # TSYNC, SPEC_ALLOW and TSYNC_ESRCH: of all threads, or it fails
+SECCOMP_FILTER_FLAGS = 1 | 4 | 16  # TSYNC, SPEC_ALLOW and TSYNC_ESRCH: for all threads, or it fails
 ABOVE_ALL_PLACES = 100
 MOST_ADOPTING_S = 10
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -308,7 +308,7 @@ class Server:
     def _hear(self):
         message, descriptors, _, _ = socket.recv_fds(self._line, MOST_MESSAGE_BYTES, 8)
         if not message:
-            os._exit(0)  # nobody is there any more
+            os._exit(0)  # the judge is gone
         number, ask = struct.unpack_from("=II", message)
         try:
             if ask >= ENQUEUE and self._gpu:
@@ -434,10 +434,10 @@ def fork_when_asked():
     while True:
         message, descriptors, _, _ = socket.recv_fds(line, MOST_MESSAGE_BYTES, 8)
         if not message:
-            os._exit(0)  # nobody is there any more
+            os._exit(0)  # the judge is gone
         try:
             between = os.fork()
-        except OSError:  # of too many processes: who asked sees the socket's end
+        except OSError:  # too many processes: the peer sees the end of the socket
             between = None
         if between == 0:
             if os.fork() != 0:
@@ -470,7 +470,7 @@ def become_a_copy():
         os._exit(1)
     os.setsid()
     close_all_but(descriptors)
-    null = os.open("/dev/null", os.O_RDWR)  # what is open already others have open too, and its flags can be set
+    null = os.open("/dev/null", os.O_RDWR)  # other processes share an inherited descriptor and can set its flags
     for descriptor in range(3):
         os.dup2(null, descriptor)
     os.close(null)
@@ -497,7 +497,7 @@ def become_a_copy():
 
 if __name__ == "__main__":
     del sys.path[0]  # the folder of this file
-    os.environ["PATH"] = ""  # no program can be started, and who looks for one, as ctypes does for libraries, does without
+    os.environ["PATH"] = ""  # no program can be started; code that searches for one, like ctypes for libraries, does without
     import_what_takes_long(sys.argv[1:])
     become_a_copy()
     Server().serve()

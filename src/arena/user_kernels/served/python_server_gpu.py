@@ -7,9 +7,9 @@ import os
 import tempfile
 
 SYSTEM_PROGRAMS = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-# Graphs that are kept: a few batches come again and again.
+# The number of cached graphs: a few batches repeat.
 MOST_GRAPHS = 24
-# No GPU's clock is faster, so that a pause never is shorter than was asked for.
+# No GPU's clock is faster, so that a pause is never too short.
 CYCLES_PER_MICROSECOND = 3000
 
 FILE_DESCRIPTOR, DEVICE, READ_AND_WRITE = 1, 1, 3
@@ -26,7 +26,7 @@ class Gpu:
     """Writes into `folder` alone and finds a C compiler in `programs`. Raises RuntimeError where it cannot be opened."""
 
     def __init__(self, ordinal, folder, programs):
-        # Triton has a compiler and an assembler make what it launches; where they write is all that may be written.
+        # Triton runs a compiler and an assembler; their folder is the only writable one.
         os.environ.update(PATH=":".join(filter(None, (programs, SYSTEM_PROGRAMS))), TMPDIR=folder, TRITON_CACHE_DIR=os.path.join(folder, "triton"),
                           TORCHINDUCTOR_CACHE_DIR=os.path.join(folder, "inductor"), CUDA_CACHE_DISABLE="1")
         tempfile.tempdir = folder
@@ -36,7 +36,7 @@ class Gpu:
         torch.cuda.set_device(ordinal)
         self._ordinal = ordinal
         self._stream = torch.cuda.Stream()
-        self._pool = None  # of memory, which ends with the last graph that allocates from it
+        self._pool = None  # of memory, freed with the last graph that allocates from it
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._graphs = collections.OrderedDict()  # by binding and batch, the latest last
         self._ready = None
@@ -100,11 +100,11 @@ class Gpu:
             for call in calls:
                 call()
         except BaseException:
-            with contextlib.suppress(RuntimeError):  # that a capture has failed, which is being said
+            with contextlib.suppress(RuntimeError):  # the capture's failure is reported already
                 graph.capture_end()
             raise
         graph.capture_end()
-        if hasattr(graph, "raw_cuda_graph_exec"):  # torch 2.10; older ones have the first launch do it
+        if hasattr(graph, "raw_cuda_graph_exec"):  # torch 2.10; in older ones the first launch does it
             self._check("cuGraphUpload", ctypes.c_void_p(graph.raw_cuda_graph_exec()), ctypes.c_void_p(self._stream.cuda_stream))
         return graph
 
