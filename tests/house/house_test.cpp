@@ -11,9 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "house/source_files.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
+
+using thresher::house::read;
+using thresher::house::source_files;
 
 using Layers = std::map<std::string, std::set<std::string>>;
 
@@ -92,22 +97,6 @@ const std::vector<std::vector<std::string>> user_kernel_rooms = {
     {"compile", "line"},    // sources on their way to code; what is said on the line to a kernel's process
     {"process", "served"},  // the judge's end; the process's
 };
-
-std::vector<fs::path> source_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".cpp" || extension == ".hpp" || extension == ".h" || extension == ".cuh") {
-      files.push_back(entry.path());
-    }
-  }
-  return files;
-}
-
-std::string read(const fs::path& path) {
-  std::ifstream stream(path);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 const fs::path source_root = fs::path(THRESHER_SOURCE_DIR) / "src";
 
