@@ -20,8 +20,8 @@ inline constexpr double usual_call_s = 60;
 
 struct TournamentOptions {
   std::vector<Suite> suites;          ///< not empty
-  std::vector<Pitch> pitches;         ///< empty: every strategy that is made for a suite's formats competes on it
-  std::optional<std::uint64_t> seed;  ///< empty: every strategy that supports a suite's formats competes on it
+  std::vector<Pitch> pitches;         ///< empty: every strategy that supports a suite's formats competes on it
+  std::optional<std::uint64_t> seed;  ///< empty: a random one
   double seconds = 6;                 ///< for timing one contestant on one problem
   /// The limit of every match, over all problems of its suite. Empty: several times its usual time for a match with a
   /// user kernel, no limit for others.

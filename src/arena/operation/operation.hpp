@@ -75,13 +75,12 @@ struct PlannerResult {
 
 /// One option of a problem on a command line.
 struct ProblemOption {
-  std::string name;                    ///< "--head-dim"
-  std::string help;                    ///< one line
-  std::vector<std::string> allowed{};  ///< empty: a whole number from 1 up, or nothing for a flag
-  bool is_flag = false;                ///< without a value
-  bool is_extent = false;              ///< a part of the problem's shape
-  std::function<void(Problem&, const std::string&)>
-      set{};  ///< called with one of `allowed`; for a flag that is given, with ""
+  std::string name;                                         ///< "--head-dim"
+  std::string help;                                         ///< one line
+  std::vector<std::string> allowed{};                       ///< empty: a whole number from 1 up, or nothing for a flag
+  bool is_flag = false;                                     ///< without a value
+  bool is_extent = false;                                   ///< a part of the problem's shape
+  std::function<void(Problem&, const std::string&)> set{};  ///< takes one of `allowed`, or "" for a flag
 };
 
 /// One contestant on one problem, timed to fit the planner to a card.
@@ -111,7 +110,8 @@ class Operation {
   [[nodiscard]] virtual Problem example() const = 0;
   [[nodiscard]] virtual std::vector<ProblemOption> options() const = 0;
 
-  // Its data. Some distributions do not apply to some problems.
+  // Its data.
+  /// Some distributions do not apply to some problems.
   [[nodiscard]] virtual bool offers(const Problem& problem, Distribution distribution) const = 0;
   [[nodiscard]] virtual std::vector<HostTensor> inputs(const Problem& problem, Distribution distribution,
                                                        std::uint64_t seed) const = 0;
@@ -149,8 +149,8 @@ class Operation {
   /// The problem with its greatest extent halved; empty when it is small.
   [[nodiscard]] virtual std::optional<Problem> smaller(const Problem&) const { return std::nullopt; }
 
-  // The contestants of Thresher's own strategies in a tournament on that kind of device, the baseline first; empty when
-  // there are none. Below, `spec` belongs to this operation.
+  // Thresher's own strategies for it. `spec` belongs to this operation.
+  /// Those that compete in a tournament on that kind of device, the baseline first; empty when there are none.
   [[nodiscard]] virtual std::vector<std::string> contestants(DeviceKind kind) const = 0;
   /// Throws Error(invalid_argument) for an unknown strategy, knob or value, and names the valid ones.
   virtual void check(const ContestantSpec& spec, const Device& device) const = 0;

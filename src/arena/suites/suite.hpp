@@ -12,8 +12,8 @@ namespace thresher::arena {
 struct Suite {
   std::string name;                         ///< the file's name without ".toml"
   std::string title;                        ///< for people
-  std::string text;                         ///< the file as it was read
-  bool timed = true;                        ///< as read
+  std::string text;                         ///< the file as read
+  bool timed = true;                        ///< false: contestants are judged and not timed
   bool warm = false;                        ///< timed on one input set, as its peers are: no mode is cold
   std::vector<Distribution> distributions;  ///< not empty; timing uses the first
   std::vector<Problem> problems;            ///< not empty, all different

@@ -53,9 +53,9 @@ enum class Ask : std::uint32_t {
   enqueue,          ///< number of a binding, set
   wait,             ///< for the whole GPU
   wait_for_stream,  ///< for the stream of `enqueue`
-  hold_stream,      ///< a batch: number of a binding, calls, first set, number of sets
-  capture,          ///< the same, answered with microseconds per call by the GPU's clock
-  measure,          ///< the same, answered with microseconds a call by the GPU's clock
+  hold_stream,      ///< microseconds
+  capture,          ///< a batch: number of a binding, calls, first set, number of sets
+  measure,          ///< the same, answered with microseconds per call by the GPU's clock
 };
 
 class Writer {
