@@ -416,7 +416,7 @@ std::size_t estimated_calls(const Problem& problem, Distribution distribution, c
       const double call_us = clocked.clock.measure(clocked.runner, batch).us_per_call;
       us = call < 2 ? call_us : std::min(us, call_us);  // the first may compile, or fault pages in
       few.wait(role);
-      (void)environment.restore();  // the next check restores it again
+      (void)environment.restore();  // a contestant that changes it does so again where it is checked
     }
     fastest_us = fastest_us == 0 ? us : std::min(fastest_us, us);
     shortest_us = std::max(shortest_us, clocked.clock.shortest_batch_us());

@@ -248,7 +248,7 @@ Answer the_clock_is_left_alone(const Bench& bench) {
           {}};
 }
 
-// No kernel is faster than the tensor cores at their highest clock.
+// No kernel is faster than the machine's peak at its highest clock.
 Answer no_faster_than_possible(const Bench& bench) {
   if (!bench.options.is_timed) {
     return {std::nullopt, "the suite is not timed"};

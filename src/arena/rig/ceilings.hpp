@@ -8,7 +8,7 @@ namespace thresher::arena {
 
 /// The machine's upper limits, for floors; 0 where unknown.
 struct Ceilings {
-  double peak_operations_per_s = 0;       ///< of the tensor cores at the highest clock, from the data sheet
+  double peak_operations_per_s = 0;       ///< of the tensor cores or the CPU's widest unit, at the highest clock
   double sustained_operations_per_s = 0;  ///< measured today
   double bytes_per_s = 0;                 ///< of memory, measured
   std::string method;                     ///< how these were determined
