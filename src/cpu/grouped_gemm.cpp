@@ -63,8 +63,8 @@ GroupRowsOf group_of(const GroupedTensors& tensors, const reference::OwnedRows& 
 
 }  // namespace
 
-/// One expert's products for up to so many rows, in the CPU's own product type and, where bf16 may not do for every
-/// value, in float32.
+/// One expert's products for up to this many rows, in the CPU's native product type. Values that are not exact in bf16
+/// are multiplied in float32.
 class GroupedGemmKernel::PlannedRows {
  public:
   PlannedRows(const GroupedProblem& problem, std::int64_t rows, int threads)

@@ -41,8 +41,7 @@ class Product {
  public:
   enum class PanelChoice : std::uint8_t { row_major, fastest };
 
-  /// D is dense; so is L unless its stride says otherwise. Runs on `threads` threads, in the caller's own where that
-  /// is 1.
+  /// D is dense; so is L unless its stride says otherwise. Runs on `threads` threads, in the caller's own if that is 1.
   Product(const ProductShape& shape, PanelChoice panel, int threads);
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;

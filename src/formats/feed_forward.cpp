@@ -16,7 +16,7 @@
 namespace thresher::formats {
 namespace {
 
-/// How a family of models calls its matrices.
+/// The names that a family of models gives its matrices.
 struct Family {
   const char* block;
   const char* gate;

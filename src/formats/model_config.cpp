@@ -24,7 +24,7 @@ using nlohmann::json;
 constexpr std::uint64_t max_config_bytes = std::uint64_t{4} << 20;
 constexpr std::size_t deepest = 64;
 
-/// Python's json writes Infinity and NaN, which are no JSON: they become texts, which are no numbers.
+/// Python's json writes Infinity and NaN, which are not JSON: they become strings, which are rejected as numbers.
 std::string with_quoted_numbers(std::string_view text) {
   std::string quoted;
   bool in_string = false;

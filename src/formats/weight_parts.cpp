@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view packed_suffix = "_packed";
 constexpr std::string_view weight_suffix = ".weight";
 
-/// What is known of a tensor that belongs to a layer and is not read, by how its name ends.
+/// A description of a tensor that belongs to a layer but is not read, by the ending of its name.
 struct Unread {
   std::string_view ending;
   std::string_view reason;

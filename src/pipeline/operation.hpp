@@ -86,8 +86,8 @@ concept GroupedPart = requires(const Part& part, typename Part::Sums& sums, cons
   { part.finish(sums, tile, memory, part.ahead(tile)) } -> Same<void>;
 };
 
-/// `load<pass>` brings one slot; one thread of the loader calls it. `member` is the block's place among those that fill
-/// each other's slots.
+/// `load<pass>` loads one stage; one thread of the producer calls it. `member` is the block's index among those that
+/// fill each other's stages.
 template <class Operation>
 concept Loads =
     requires(const Operation& operation, const LoadSlot& slot, const typename Operation::Tile& tile, u32 at) {
@@ -140,7 +140,7 @@ concept FinishesWithAhead = requires {
 template <class Operation>
 concept Prepares = requires { static_cast<bool (Operation::*)(Shared<u8>, u32) const>(&Operation::prepare); };
 
-/// Refuses an operation whose hooks are not what it says, one sentence for each.
+/// Rejects an operation whose hooks differ from its `hooks`, one sentence for each.
 template <class Operation>
 struct CheckedHooks;
 

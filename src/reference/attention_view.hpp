@@ -102,8 +102,8 @@ Real capped(const AttentionProblem& problem, Real logit) {
   return problem.softcap == 0.0F ? logit : cap * std::tanh(logit / cap);
 }
 
-/// What applies to the rows of one head of one sequence: logit = scale·query_descale·key_descale·(stored q·stored k),
-/// the average of stored values is multiplied by value_descale, and the sink is a logit more.
+/// The factors of one head of one sequence: logit = scale·query_descale·key_descale·(stored q·stored k). The average of
+/// stored values is multiplied by value_descale, and the sink is one more logit.
 struct HeadFactors {
   float scale = 1.0F;
   float query_descale = 1.0F;

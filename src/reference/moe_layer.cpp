@@ -149,8 +149,8 @@ std::vector<double> row_of_down(const Tensor& matrix, std::int64_t row) {
   return values;
 }
 
-/// Of one row, the numbers from `first` on that share a scale: those of the definition, which are in the room, and how
-/// far from them what a right value becomes under a right scale may lie.
+/// Takes the values of one row from `first` on that share a scale: those of the definition, which are in the buffer,
+/// and the allowed distance of a right value under a right scale.
 void take_quantized(const Room& room, BoundedRows& rows, std::int64_t row, std::int64_t first, std::int64_t count) {
   std::vector<ValueRange> values;
   for (std::int64_t column = first; column < first + count; ++column) {
@@ -211,7 +211,7 @@ double bias_of(const Tensor& bias, std::int64_t expert, std::int64_t column) {
   return bias.rank == 0 ? 0.0 : formats::element(bias, expert, column);
 }
 
-/// What the layer adds up, in the region's columns.
+/// The rows that the layer combines, in the region's columns.
 BoundedRows outputs_of_down(const MoeCall& call, SortedChoices& choices, BoundedRows hidden, const Region& region,
                             On on) {
   GroupedProblem problem = down_problem(call.problem);

@@ -13,7 +13,7 @@
 namespace thresher::reference {
 namespace {
 
-/// Two roundings of float32, an approximate reciprocal's error of 1 ulp and some more.
+/// Two roundings of float32, an approximate reciprocal's error of 1 ulp, and a margin.
 constexpr double less = 1.0 - 0x1p-22;
 constexpr double more = 1.0 + 0x1p-22;
 

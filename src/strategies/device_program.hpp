@@ -11,7 +11,7 @@
 namespace thresher::strategies {
 
 struct DeviceProgram {
-  std::string title;                 ///< names it in messages
+  std::string title;                 ///< its name in messages
   std::string text;                  ///< the translation unit; includes only device_sources()
   std::vector<std::string> kernels;  ///< name expressions of the kernels to compile
   std::vector<std::string> options;  ///< for the compiler, in addition to its standard ones

@@ -23,7 +23,7 @@ TH_DEVICE Real sigmoid(Real x) {
   return Real(1) / (Real(1) + math::exp(-x));
 }
 
-/// ½g(1 + tanh z) = g·σ(2z), in the form that does not cancel where g is negative.
+/// ½g(1 + tanh z) = g·σ(2z), the form without cancellation for negative g.
 template <typename Real>
 TH_DEVICE Real gelu_tanh(Real gate) {
   const Real inner = Real(0.79788456080286535588) * (gate + Real(0.044715) * gate * gate * gate);

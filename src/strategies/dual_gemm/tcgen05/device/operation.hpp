@@ -97,7 +97,7 @@ class Operation {
     constexpr u32 tokens = finished_tokens(config);
     const u32 first_token = tile.token() + half * tokens;
     const u32 first_output = tile.row_tile * tile_rows_outputs;
-    // Not unrolled over chunks: each is code enough.
+    // Not unrolled over chunks, to limit the code size.
     TH_NO_UNROLL
     for (u32 first = 0; first < tokens; first += staged_tokens(config)) {
       if (first_token + first < params_.m) {

@@ -100,7 +100,7 @@ class Operation {
     constexpr u32 tokens = finished_tokens(config);
     const u32 origin = first_token(tile, half);
     TokenScales<config.token_scaling> scales = ahead.tokens;
-    // Not unrolled over chunks: each is code enough.
+    // Not unrolled over chunks, to limit the code size.
     TH_NO_UNROLL
     for (u32 first = 0; first < tokens; first += staged_tokens(config)) {
       if (origin + first < params_.m) {
