@@ -1,40 +1,20 @@
 #pragma once
-/// The grouped GEMMs of plain operands as the grouped skeleton runs them.
+/// The part of a math warpgroup where weights are rows of the matrix instruction.
 #include "pipeline/accumulator_tiles.hpp"
-#include "pipeline/wgmma_skeleton.hpp"
 #include "strategies/gemm/device/column_scales.hpp"
 #include "strategies/gemm/device/finish.hpp"
-#include "strategies/gemm/device/plain_slots.hpp"
-#include "strategies/gemm/wgmma/config.hpp"
+#include "strategies/gemm/wgmma/device/operation.hpp"
 
 namespace thresher::strategies::gemm::wgmma {
 
-using namespace machine;
-
 template <Config config>
-class ColumnsOperation {
+class ColumnsOperation : public Operation<config> {
  public:
-  static constexpr pipeline::Shape shape = shape_of(config);
-  static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
-  static constexpr pipeline::Hooks hooks{.promotes = promotes(config), .inspects = config.gathered};
-  using Engine = EngineOf<machine::Arch::sm_90a>;
-  static constexpr SlotLayout slots = slot_layout(config);
-  using Slots = PlainSlots<slots, tile_widths>;
+  using Engine = typename Operation<config>::Engine;
+  using Slots = typename Operation<config>::Slots;
+  static constexpr SlotLayout slots = Operation<config>::slots;
 
-  TH_DEVICE explicit ColumnsOperation(const PlainParams& params) : params_(params) {}
-
-  TH_DEVICE const pipeline::Groups& groups() const { return params_.groups.groups; }
-  TH_DEVICE u32 k_steps() const { return (params_.k + config.block_k - 1) / config.block_k; }
-  TH_DEVICE Global<u64> profile() const { return params_.profile; }
-  TH_DEVICE void prefetch() const { Slots::prefetch(params_); }
-
-  TH_DEVICE u32 inspect(const pipeline::GroupTile& tile) const { return skipped_rows(params_.finish, tile); }
-  TH_DEVICE void report(u32 flags) const { report_status<hooks.inspects>(params_.groups, flags); }
-
-  TH_DEVICE u32 slot_load_bytes(const pipeline::GroupTile& tile) const { return Slots::load_bytes(tile); }
-  TH_DEVICE void load(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step) const {
-    Slots::load(params_, slot, tile, tile_outputs(config), k_step);
-  }
+  using Operation<config>::Operation;
 
   /// A math warpgroup's work on tiles of so many columns.
   template <u32 columns>
@@ -110,9 +90,6 @@ class ColumnsOperation {
     u32 warpgroup_;
     u32 first_row_;  ///< of its weights in either half of the tile's
   };
-
- private:
-  const PlainParams& params_;
 };
 
 /// The entry point: instantiated for each Config, by NVRTC for the GPU and by the host's compiler for the emulator.
