@@ -24,7 +24,7 @@ struct Hooks {
   /// Replaces math<pass>: the A operand is made in registers (see MakesOperand).
   bool makes_operand = false;
 
-  // Of operations whose tiles are groups' alone.
+  // The following hooks are for tiles of groups.
 
   /// Each slot's products are added to the sums in float32 (see Promotes in pipeline/promoted_products.hpp).
   bool promotes = false;
@@ -58,7 +58,7 @@ concept DualOperand =
 
 /// An operation whose tiles are groups'. One thread of the loader calls prefetch first of all, and for each slot
 /// `load`, whose copies bring slot_load_bytes(tile). `inspect` gives flags, which one thread `report`s at the end with
-/// what was wrong with the bounds: in every block where the operation inspects, else in the first. A math warpgroup
+/// what was wrong with the bounds: in every block where the operation inspects, else in the first. A consumer warpgroup
 /// makes a `Part` for each tile, of the width that holds its rows; one whose part has none passes over the tile.
 template <class Operation>
 concept Grouped = MatrixEngine<typename Operation::Engine> &&
@@ -77,9 +77,9 @@ concept Grouped = MatrixEngine<typename Operation::Engine> &&
                     { operation.profile() } -> Same<Global<u64>>;
                   };
 
-/// What a math warpgroup does with tiles of so many columns: `ahead` asks memory for what `finish` will need, before
-/// the first slot. Products are issued by `multiply`, or of an A operand that is made in registers (MakesOperand), or
-/// slot by slot for sums in float32 (Promotes).
+/// The work of a consumer warpgroup on tiles of so many columns: `ahead` asks memory for what `finish` will need,
+/// before the first slot. Products are issued by `multiply`, or of an A operand that is made in registers
+/// (MakesOperand), or slot by slot for sums in float32 (Promotes).
 template <class Part>
 concept GroupedPart = requires(const Part& part, typename Part::Sums& sums, const GroupTile& tile, Shared<u8> memory) {
   { part.ahead(tile) } -> Same<typename Part::Ahead>;

@@ -1,6 +1,6 @@
 #pragma once
 /// The body of a kernel whose sums lie in tensor memory: one warp fills the ring, one thread of a group of blocks
-/// issues its products, four warps finish. What they load, multiply and write is an operation's
+/// issues its products, four warps finish. The operation says what they load, multiply and write
 /// (pipeline/tensor_operation.hpp).
 ///
 /// Each slot has a set of scale columns of its own. Who sees full[s] knows that the loader saw empty[s], which came
@@ -194,7 +194,7 @@ class TensorSkeleton {
 
   // --- multiplying
 
-  /// Of loads_only, the first slot is multiplied: the sums have to be something.
+  /// With loads_only the first slot is multiplied, so that the accumulators have a value.
   static TH_DEVICE bool is_multiplied(u32 step) { return shape.ablation != Ablation::loads_only || step == 0; }
 
   TH_DEVICE void multiply(tensor_memory::Columns columns) const {

@@ -1,10 +1,10 @@
 #pragma once
-/// The body of every warp-specialised kernel whose sums lie in registers: one loader warp fills the ring, math
-/// warpgroups empty it, tile after tile of a source (pipeline/tile_source.hpp). What they load, multiply and write is
-/// an operation's (pipeline/operation.hpp).
+/// The body of every warp-specialised kernel whose sums lie in registers. One producer warp fills the ring, and consumer
+/// warpgroups empty it, tile after tile of a source (pipeline/tile_source.hpp). The operation loads, multiplies and
+/// writes (pipeline/operation.hpp).
 ///
-/// Math warpgroups take all of them each tile, or alternate, each with tiles of its own. Where the rows of tiles are
-/// groups', each tile has products of the least width that holds its rows.
+/// Consumer warpgroups take all of them each tile, or alternate, each with tiles of its own. Where the rows of tiles
+/// are groups', each tile has products of the least width that holds its rows.
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
 #include "machine/fence.hpp"
@@ -128,7 +128,7 @@ class WgmmaSkeleton {
                                                                            half_, rank_ ^ shape.multicast_blocks);
   }
 
-  /// Barriers are made by the loader warp, which needs them first.
+  /// Barriers are made by the producer warp, which needs them first.
   TH_DEVICE void init() const {
     if (warp::lane() == 0) {
       operation_.prefetch();
@@ -160,7 +160,7 @@ class WgmmaSkeleton {
     }
   }
 
-  /// The math warpgroups: wait until they are.
+  /// The consumer warpgroups: wait until they are.
   TH_DEVICE void await() const {
     if constexpr (cluster_blocks(shape) > 1) {
       cluster::arrive_relaxed();
@@ -172,7 +172,7 @@ class WgmmaSkeleton {
     }
   }
 
-  /// What the operation writes into the slots itself, once, is there for every math warpgroup's products.
+  /// Writes of the operation itself into the slots are visible to every consumer warpgroup's products.
   TH_DEVICE void prepare() const {
     if (operation_.prepare(memory_, launch::thread_index())) {
       fence::async_shared();

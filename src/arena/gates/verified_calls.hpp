@@ -17,7 +17,7 @@
 
 namespace thresher::arena {
 
-/// What was looked at, of all roles.
+/// Counts of the calls that were checked, over all roles.
 struct VerifiedCounts {
   std::size_t samples = 0;
   std::size_t calls = 0;      ///< in them

@@ -73,10 +73,10 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
   }
 }
 
-/// What the skeleton asks of an operation. `chunks` is the number of this block's chunks of keys. One thread copies
-/// queries, keys and values into slots. All threads then score and inspect each chunk, set the running maxima of their
-/// rows, do softmax and accumulate part after part, and finalize. message is the part of a thread's partial result that
-/// another block gets, take_own and merge make the result of this block's columns, and finish writes it.
+/// The requirements of the skeleton on an operation. `chunks` is the number of this block's chunks of keys. One thread
+/// copies queries, keys and values into slots. All threads then score and inspect each chunk, set the running maxima of
+/// their rows, do softmax and accumulate part after part, and finalize. message is the part of a thread's partial
+/// result that another block gets, take_own and merge make the result of this block's columns, and finish writes it.
 template <class Operation, SplitConfig config>
 concept SplitOperation = MatrixEngine<typename Operation::Engine> &&
                          requires(const Operation& operation, typename Operation::template Tile<config>& tile,

@@ -1,15 +1,14 @@
 #pragma once
-/// The skeleton of attention over long sequences: one loader warp copies queries, keys and values; each math warpgroup
-/// keeps 64 query rows and passes over the blocks of keys. It owns every barrier and phase.
+/// The skeleton of attention over long sequences: one producer warp copies queries, keys and values; each consumer
+/// warpgroup keeps 64 query rows and passes over the blocks of keys. It owns every barrier and phase.
 ///
 /// Persistent: a cluster takes work `cluster`, `cluster + clusters`, … The blocks of a cluster have neighbouring query
 /// tiles of one head, so that each copies only its share of every block of keys and values, and all receive it.
 ///
-/// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each math warp;
-/// keys_full[s], values_full[s] an arrival of each loading warp + the bytes of a whole block, whichever blocks of the
-/// cluster copied them (with FP8: stream_codes.hpp);
-/// keys_empty[s], values_empty[s] one arrival of each math warpgroup of the whole cluster, since every loader writes
-/// into every block.
+/// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each consumer
+/// warp; keys_full[s], values_full[s] an arrival of each loading warp + the bytes of a whole block, whichever blocks of
+/// the cluster copied them (with FP8: stream_codes.hpp); keys_empty[s], values_empty[s] one arrival of each consumer
+/// warpgroup of the whole cluster, since every loader writes into every block.
 #include "pipeline/attention/stream_codes.hpp"
 #include "pipeline/attention/stream_memory.hpp"
 #include "pipeline/attention/stream_pages.hpp"
@@ -31,9 +30,9 @@ TH_DEVICE void release(Barrier empty) {
   }
 }
 
-/// The order in which math warpgroups issue products: each waits for its turn and passes it on. Named barrier 1 + w is
-/// warpgroup w's: 128 threads that pass the turn on and 128 that wait for it. Every warpgroup takes one turn for each
-/// block, seen or not, so that all of them take equally many.
+/// The order in which consumer warpgroups issue products: each waits for its turn and passes it on. Named barrier 1 + w
+/// is warpgroup w's: 128 threads that pass the turn on and 128 that wait for it. Every warpgroup takes one turn for
+/// each block, seen or not, so that all of them take equally many.
 template <StreamConfig config>
 struct OrderedBarrier {
   static constexpr bool used = config.take_turns && config.math_warpgroups > 1;
@@ -120,7 +119,7 @@ TH_DEVICE void load_block(const Operation& operation, const StreamMemory<config>
   }
 }
 
-/// The loader warp.
+/// The producer warp.
 template <StreamConfig config, typename Operation>
 TH_DEVICE void load(const Operation& operation, const StreamMemory<config>& memory) {
   debug::role("load");
@@ -181,7 +180,7 @@ TH_DEVICE void score_alone(const Operation& operation, Tile& tile, const StreamM
   release<config>(memory.keys_empty(at.slot));
 }
 
-/// One work item of one math warpgroup: the scores of block i + 1 and the product of block i with its values are in
+/// One work item of one consumer warpgroup: the scores of block i + 1 and the product of block i with its values are in
 /// flight together, and the softmax of block i + 1 runs while that product does.
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
@@ -301,11 +300,11 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
   turns.end();
 }
 
-/// What the skeleton asks of an operation. One thread of the loader copies queries, keys and values of a work item into
-/// a slot; a math warpgroup begins a work item on its Tile, takes its queries, and for each block of keys issues the
-/// scores, turns them into weights and issues their product with the values, which settle_product takes when it is
-/// retired; rescale and finish follow. sum_of_weights is the sum over this thread's rows, known when the softmax of a
-/// block is done.
+/// The requirements of the skeleton on an operation. One thread of the loader copies queries, keys and values of a work
+/// item into a slot; a consumer warpgroup begins a work item on its Tile, takes its queries, and for each block of keys
+/// issues the scores, turns them into weights and issues their product with the values, which settle_product takes when
+/// it is retired; rescale and finish follow. sum_of_weights is the sum over this thread's rows, known when the softmax
+/// of a block is done.
 template <class Operation, StreamConfig config>
 concept StreamedOperation =
     MatrixEngine<typename Operation::Engine> &&

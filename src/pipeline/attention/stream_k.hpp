@@ -4,10 +4,10 @@
 ///
 /// A unit of work is a chunk of keys for one tile of query rows; an item is all units of one tile. A block takes an
 /// equal share of neighbouring units, wherever items begin and end. An item that one block has whole is finished there.
-/// Of any other, each of its blocks stores a part, and a second launch merges them. A block has at most two parts: of
-/// the item that another block began, and of the one that it began and left to the next. Where items are alike, blocks
-/// end where items do, as far as their shares stay about equal. Or each item has a cluster, and there is no second
-/// launch (stream_k_cluster.hpp).
+/// For any other item, each block stores a part, and a second launch merges the parts. A block has at most two parts:
+/// of the item that another block began, and of the one that it began and left to the next. Where items are alike,
+/// blocks end where items do, as far as their shares stay about equal. Or each item has a cluster, and there is no
+/// second launch (stream_k_cluster.hpp).
 #include "pipeline/attention/stream_k_cluster.hpp"
 
 namespace thresher::pipeline::attention {
@@ -99,7 +99,7 @@ struct ItemShare {
   u32 place;  ///< of the part
 };
 
-/// What the skeleton asks of an operation.
+/// The requirements of the skeleton on an operation.
 ///
 /// One thread calls `prefetch` first of all. One warp makes the call's `Directory` in shared memory for all; it gives
 /// flags of each lane. The lanes of the other loading warps `prefetch_block_table` before earlier grids have ended.

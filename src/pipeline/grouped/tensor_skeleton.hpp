@@ -22,14 +22,14 @@
 
 namespace thresher::pipeline {
 
-/// What the skeleton asks of a grouped operation. One thread of the loader calls prefetch first of all, and for each
-/// slot `load`, whose copies bring slot_load_bytes(tile) to each block of the group. The loader's lanes together call
-/// `inspect`, where the operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread
-/// `report`s them at the end with what was wrong with the bounds: of every block where the operation inspects, else of
-/// the first. One thread of the group issues a slot's products by `multiply`; `rung` are their columns; a tile's sums
-/// are `accumulators`, each of the widest tile's columns behind the one before. The finishing warps call `ahead` before
-/// a tile's sums are there, and `finish` for all of its columns, some at a time: those from `first` on. `member` is the
-/// block's place in its group.
+/// The requirements of the skeleton on a grouped operation. One thread of the loader calls prefetch first of all, and
+/// for each slot `load`, whose copies bring slot_load_bytes(tile) to each block of the group. The loader's lanes
+/// together call `inspect`, where the operation `inspects`, for one tile of each stretch of rows; it gives flags. One
+/// thread `report`s them at the end with what was wrong with the bounds: of every block where the operation inspects,
+/// else of the first. One thread of the group issues a slot's products by `multiply`; `rung` are their columns; a
+/// tile's sums are `accumulators`, each of the widest tile's columns behind the one before. The finishing warps call
+/// `ahead` before a tile's sums are there, and `finish` for all of its columns, some at a time: those from `first` on.
+/// `member` is the block's place in its group.
 template <class Operation>
 concept GroupedTensors =
     requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at, Shared<u8> memory,

@@ -7,7 +7,7 @@ namespace thresher::strategies::attention {
 
 [[nodiscard]] Registry<AttentionProblem>& registry();
 
-/// For long sequences: loader and math warpgroups, and rings of keys and values.
+/// For long sequences: loader and consumer warpgroups, and rings of keys and values.
 const Strategy<AttentionProblem>& pipelined_strategy();
 /// For problems too small to fill the machine: the blocks of a cluster share the keys of a tile of queries.
 const Strategy<AttentionProblem>& split_strategy();

@@ -1,5 +1,5 @@
 #pragma once
-/// Outputs in FP8: their scales, given or found, and codes under them. The definition is formats/requantise.hpp; what
+/// Outputs in FP8: their scales, given or found, and codes under them. The definition is `formats/requantise.hpp`; what
 /// is divided there is multiplied by a reciprocal here.
 #include "machine/numbers.hpp"
 #include "pipeline/grouped/directory.hpp"

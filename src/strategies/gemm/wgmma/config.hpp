@@ -3,8 +3,8 @@
 /// them.
 ///
 /// columns: weights are the M side of wgmma, tokens the N side, which goes in steps of 8. A tile takes the least of 8,
-/// 16, 32, 64, 64 + token_step … block_tokens columns that holds its rows. A math warpgroup owns 64 outputs, gate and
-/// up of each in accumulators of their own; of one matrix twice 64 outputs.
+/// 16, 32, 64, 64 + token_step … block_tokens columns that holds its rows. A consumer warpgroup owns 64 outputs, gate
+/// and up of each in accumulators of their own; of one matrix twice 64 outputs.
 ///
 /// rows: tokens are the M side, in tiles of 64 rows, of which a tile takes as many as its group has left. Weights are
 /// the N side: as many gate rows as up rows, so that gate and up of one output are two elements of the same thread's
@@ -36,7 +36,7 @@ struct Config {
   bool row_weights = false;
   bool gathered = false;
   int math_warpgroups = 2;
-  bool by_turns = false;   ///< each math warpgroup takes tiles of its own: one finishes while another multiplies
+  bool by_turns = false;   ///< each consumer warpgroup takes tiles of its own: one finishes while another multiplies
   int least_tokens = 8;    ///< columns: the least that a tile takes: 8, 16, 32, 64 or 128
   int block_tokens = 128;  ///< and the most; rows: a multiple of 64
   int token_step = 16;     ///< columns: between widths of more than 64; 0: each is twice the one below
@@ -55,7 +55,7 @@ struct Config {
 /// The rows of one accumulator tile: of weights in columns, of tokens in rows.
 inline constexpr int sum_rows = 64;
 
-/// Math warpgroups that share a tile.
+/// Consumer warpgroups that share a tile.
 TH_DEVICE constexpr int tile_warpgroups(const Config& c) { return c.by_turns ? 1 : c.math_warpgroups; }
 /// Rows of weights that one copy brings: of gate or of up, or half of one matrix's.
 TH_DEVICE constexpr int weight_box_rows(const Config& c) {

@@ -1,5 +1,5 @@
 #pragma once
-/// The part of a math warpgroup where weights are rows of the matrix instruction.
+/// The part of a consumer warpgroup where weights are rows of the matrix instruction.
 #include "pipeline/accumulator_tiles.hpp"
 #include "strategies/gemm/device/column_scales.hpp"
 #include "strategies/gemm/device/finish.hpp"
@@ -16,7 +16,7 @@ class ColumnsOperation : public Operation<config> {
 
   using Operation<config>::Operation;
 
-  /// A math warpgroup's work on tiles of so many columns.
+  /// A consumer warpgroup's work on tiles of so many columns.
   template <u32 columns>
   class Part {
    public:

@@ -9,7 +9,7 @@ namespace thresher::strategies::gemm::wgmma {
 
 using namespace machine;
 
-/// All but the part of a math warpgroup.
+/// All but the part of a consumer warpgroup.
 template <Config config>
 class Operation {
  public:

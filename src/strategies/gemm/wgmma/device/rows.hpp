@@ -1,5 +1,5 @@
 #pragma once
-/// The part of a math warpgroup where tokens are rows of the matrix instruction.
+/// The part of a consumer warpgroup where tokens are rows of the matrix instruction.
 #include "pipeline/accumulator_tiles.hpp"
 #include "strategies/gemm/device/finish_rows.hpp"
 #include "strategies/gemm/device/token_row_scales.hpp"
@@ -16,7 +16,7 @@ class RowsOperation : public Operation<config> {
 
   using Operation<config>::Operation;
 
-  /// A math warpgroup's work on tiles of so many rows.
+  /// A consumer warpgroup's work on tiles of so many rows.
   template <u32 rows>
   class Part {
    public:

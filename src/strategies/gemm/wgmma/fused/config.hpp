@@ -17,7 +17,7 @@ using pipeline::Raster;
 enum class Order : u8 {
   sequential,   ///< the gate's main loop, then up's, one fused epilogue
   interleaved,  ///< each tile of A is loaded once and used for both
-  pingpong,     ///< as interleaved; two math warpgroups alternate: one computes while the other finishes its tile
+  pingpong,     ///< as interleaved; two consumer warpgroups alternate: one computes while the other finishes its tile
 };
 
 enum class Epilogue : u8 {
@@ -30,7 +30,7 @@ struct Config {
   Number operand = Number::bf16;
   Number output = Number::bf16;
   ActivationCode activation = ActivationCode::silu;
-  int warpgroup_tiles = 1;  ///< 64-token tiles of each math warpgroup
+  int warpgroup_tiles = 1;  ///< 64-token tiles of each consumer warpgroup
   int math_warpgroups = 2;
   int block_outputs = 128;  ///< columns of C in a tile: as many gate rows and as many up rows
   int block_k = 64;         ///< k elements of a slot, a multiple of 64

@@ -27,7 +27,7 @@ struct OperandOf<config> {
   using type = FastOperand;
 };
 
-/// How math warpgroups read a stage: the members that MakesOperand asks for.
+/// How consumer warpgroups read a stage: the members that MakesOperand asks for.
 template <Config config>
 class StageOperands {
  public:
@@ -253,7 +253,7 @@ class GroupedOperation {
     }
   }
 
-  /// A math warpgroup's work on tiles of so many columns.
+  /// A consumer warpgroup's work on tiles of so many columns.
   template <u32 columns>
   class Part : public StageOperands<config> {
    public:
