@@ -26,7 +26,7 @@ SOURCES = {
     "parameters": ([("plan", "cal.toml")], ["measurements/calibration_*.toml"]),
     "cache_entry": ([], []),
     "ledger_json": ([], []),
-    "foretold": ([("predict", "p.toml")], ["measurements/published_*.toml"]),
+    "predicted": ([("predict", "p.toml")], ["measurements/published_*.toml"]),
     "listing": ([], ["tests/arena/audit/*.sass", "tests/arena/audit/resources.txt"]),
     "wire": ([], []),
     "value": ([], []),
@@ -45,7 +45,7 @@ LEDGER_JSON = [  # in the order of the target's cases
     '{"shard":{"number":1,"count":2,"matches":[{"suite":"s","contestant":"a","baseline":"a","shard":1}]},"pitches":[{"file":"p"}]}',
     '{"merged":{"count":2,"missing":[1],"shards":[{"shard":2,"device":"cpu","machine":{"name":"n"},"started":"","ended":"","hash":"ab","entries":[0]}]}}',
     '[[{"a":null,"b":[1,2.5e300,-3,true,"\\u0000"]}]]']
-FORETOLD = [b"", b'{"dual_gemm":[{"problem":"p","contestants":[{"contestant":"c","low_us":1,"high_us":3},'
+PREDICTED = [b"", b'{"dual_gemm":[{"problem":"p","contestants":[{"contestant":"c","low_us":1,"high_us":3},'
             b'{"contestant":"d","low_us":5,"high_us":6}]}],"grouped":[]}',
             b'{"entries":[{"contestant":"c","measurements":[{"problem":"p","mode":"cold burst","rounds":3,'
             b'"contestant_us":{"value":2}}]},{"contestant":"d","measurements":[]}]}']
@@ -75,7 +75,7 @@ def made():
     for kind, values in enumerate(VALUES):
         for value in values:
             yield "value", bytes([kind]) + value
-    yield "foretold", b"\0".join(FORETOLD)
+    yield "predicted", b"\0".join(PREDICTED)
     kernel = field(b"expression") + field(b"_Zname") + struct.pack("<6Q", 168, 0, 0, 0, 1024, 1)
     yield "cache_entry", b"".join(map(field, [b"key", b"sm_90a", b"NVRTC 13.0", b"a log", b"\x7fELF"])) + struct.pack("<Q", 1) + kernel
     yield "cache_entry", b"".join(map(field, [b"key", b"", b"", b"", b""])) + struct.pack("<Q", 2**40)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that only a card with tensor memory can tell of the kernels for Blackwell, in one command, on a machine with
 # a B200 or a GB300: the GPU tests, the kernels with NVIDIA's own checks of tensor memory compiled in, their bits against
-# the emulator's, a tournament, and how many of the foretold times lie in their intervals. Leaves one file to send back.
+# the emulator's, a tournament, and how many of the predicted times lie in their intervals. Leaves one file to send back.
 # usage: scripts/check_on_b200.sh [FOLDER]     FOLDER: for the results, which must not exist; blackwell_DATE if left out
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -49,7 +49,7 @@ ran() {
   ! grep -q SKIPPED "$results/$1.txt" || { echo "$1: skipped, see $results/$1.txt"; failed+=("$1"); }
 }
 
-# score NAME: the foretold times against the tournament NAME.
+# score NAME: the predicted times against the tournament NAME.
 score() {
   [ -s "$results/$1.json" ] || return 0
   step "score_$1" "$thresher" predict --against "$results/predictions.json" --measured "$results/$1.json"

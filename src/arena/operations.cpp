@@ -6,8 +6,7 @@
 #include <array>
 
 #include "arena/attention/task.hpp"
-#include "arena/dual_gemm/task.hpp"
-#include "arena/grouped_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/moe_layer/task.hpp"
 #include "thresher/error.hpp"
 

@@ -36,6 +36,8 @@ class Random {
 
   /// Uniform in [0, limit), to within limit·2⁻³²; 0 < limit ≤ 2³².
   std::uint64_t below(std::uint64_t limit) { return ((next() >> 32) * limit) >> 32; }
+  /// The same as a signed number.
+  std::int64_t index(std::int64_t limit) { return static_cast<std::int64_t>(below(static_cast<std::uint64_t>(limit))); }
 
   /// Standard normal (Box-Muller).
   double normal() {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "arena/predictions/calibration_file.hpp"
-#include "arena/predictions/foretold.hpp"
+#include "arena/predictions/predicted.hpp"
 #include "cli/by_name.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/predictions/foretold.hpp"
+#include "arena/predictions/predicted.hpp"
 #include "arena/suites/suite.hpp"
 #include "arena/text_file.hpp"
 #include "cli/options.hpp"
@@ -35,7 +35,7 @@ std::string read(const std::string& path) {
   return *file.bytes;
 }
 
-void foretell(const PredictArguments& arguments) {
+void predict_card(const PredictArguments& arguments) {
   if (!arguments.published.empty()) {
     refuse_overwriting("--output", arguments.output, arguments.published);
   }
@@ -51,7 +51,7 @@ void foretell(const PredictArguments& arguments) {
   std::vector<arena::Problem> lists = arena::load_suite("grouped_origin").problems;
   lists.erase(lists.begin() + static_cast<std::ptrdiff_t>(std::min(lists.size(), published.grouped.size())),
               lists.end());
-  const std::string text = arena::foretell(device_spec(arguments.device), published, pitches, lists);
+  const std::string text = arena::predict_card(device_spec(arguments.device), published, pitches, lists);
   if (arguments.output.empty()) {
     fmt::print("{}", text);
   } else {
@@ -65,7 +65,7 @@ void add_predict(CLI::App& app, Context&) {
   const auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command = app.add_subcommand(
       "predict", "Foretells a card's times as intervals, to be kept; or scores them against a run there");
-  std::vector<CLI::Option*> of_foretelling{
+  std::vector<CLI::Option*> of_predicting{
       command->add_option("pitch", arguments->pitches, "Pitch files: the origin's, and those of contestants there"),
       add_device_table(*command, arguments->device, "The card, of those without a measurement")->capture_default_str(),
       command->add_option(
@@ -77,15 +77,15 @@ void add_predict(CLI::App& app, Context&) {
                                                     "The run to score them by, as `thresher ledger export` writes it");
   against->needs(measured);
   measured->needs(against);
-  for (CLI::Option* option : of_foretelling) {
+  for (CLI::Option* option : of_predicting) {
     against->excludes(option);
   }
   command->callback([arguments] {
     if (arguments->against.empty()) {
-      foretell(*arguments);
+      predict_card(*arguments);
     } else {
-      const std::string foretold = read(arguments->against);
-      fmt::print("{}", arena::text(arena::score(foretold, read(arguments->measured))));
+      const std::string predicted = read(arguments->against);
+      fmt::print("{}", arena::text(arena::score(predicted, read(arguments->measured))));
     }
   });
 }

@@ -1,6 +1,6 @@
 // `thresher profile`: explains a kernel's time, on this machine's GPU.
 #include "arena/profile/profile.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 
 #include <fmt/format.h>
 

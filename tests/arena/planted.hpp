@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "arena/contestants/contestant.hpp"
-#include "arena/dual_gemm/task.hpp"
 #include "arena/fake_clock.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/rig/rig.hpp"
 #include "formats/numbers.hpp"
 #include "reference/dual_gemm_fast.hpp"

@@ -61,19 +61,18 @@ const std::vector<std::vector<std::string>> arena_rooms = {
     {"data"},                                                     // tensors on the host and on the device
     {"results"},                                                  // what gates, ledger and report say of a contestant
     {"ledger", "audit"},
-    {"operation"},               // what an operation is
-    {"emulation"},               // kernels in the emulator
-    {"attention", "dual_gemm"},  // each operation, in its own folder
-    {"grouped_gemm"},            // groups of dual GEMMs, or of one product, whose data and judge they share
-    {"moe_layer"},               // layers, whose products those are
-    {"operations"},              // the list of them
-    {"suites"},                  // problems, read from files
-    {"contestants"},             // who competes
-    {"pitches", "honesty"},      // who claims what; experiments
-    {"gates", "profile"},        // what a contestant must pass
-    {"user_kernels"},            // kernels from outside, in a process of their own
-    {"panel"},                   // what a pitch is worth
-    {"predictions"},             // what is foreseen, and how right it was
+    {"operation"},           // what an operation is
+    {"emulation"},           // kernels in the emulator
+    {"attention", "gemm"},   // each family of operations, in its own folder
+    {"moe_layer"},           // layers, which are made of products
+    {"operations"},          // the list of them
+    {"suites"},              // problems, read from files
+    {"contestants"},         // who competes
+    {"pitches", "honesty"},  // who claims what; experiments
+    {"gates", "profile"},    // what a contestant must pass
+    {"user_kernels"},        // kernels from outside, in a process of their own
+    {"panel"},               // what a pitch is worth
+    {"predictions"},         // what is predicted, and how right it was
     {"tournament", "report"},
 };
 
@@ -184,7 +183,7 @@ constexpr const char* names =
 
 /// Folders that may know the names of one operation and its strategies: its own.
 bool is_an_operations_own(const std::string& file) {
-  return std::regex_search(file, std::regex("^(strategies|arena)/(dual_gemm|attention|grouped_gemm|moe_layer)/"));
+  return std::regex_search(file, std::regex("^(strategies|arena)/(dual_gemm|attention|gemm|grouped_gemm|moe_layer)/"));
 }
 
 // Whoever wants to know something of an operation or a strategy asks the object, and never compares its name.

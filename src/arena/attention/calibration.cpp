@@ -1,5 +1,5 @@
 // Times of attention that the planner is fitted to.
-#include "arena/attention/operation.hpp"
+#include "arena/attention/parts.hpp"
 #include "arena/attention/task.hpp"
 
 namespace thresher::arena {
@@ -11,7 +11,7 @@ void add(std::vector<CalibrationCase>& all, const AttentionProblem& problem, con
 
 }  // namespace
 
-std::vector<CalibrationCase> AttentionOperation::calibration_cases() const {
+std::vector<CalibrationCase> attention_calibration_cases() {
   std::vector<CalibrationCase> all;
   const auto of = [](std::int64_t batch, std::int64_t heads, std::int64_t length, std::int64_t head_dim, bool causal) {
     return AttentionProblem{.batch = batch,

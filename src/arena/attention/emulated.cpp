@@ -7,8 +7,8 @@
 
 #include "arena/attention/inputs.hpp"
 #include "arena/attention/judge.hpp"
-#include "arena/attention/operation.hpp"
 #include "arena/attention/options.hpp"
+#include "arena/attention/parts.hpp"
 #include "arena/attention/task.hpp"
 #include "arena/emulation/card_for.hpp"
 #include "arena/emulation/dependent_launch.hpp"
@@ -39,29 +39,13 @@ struct Storage {
   explicit Storage(const AttentionTask& task)
       : inputs(attention_inputs(task, distribution_of(task), 1)), outputs(attention_outputs(task)) {}
 
-  [[nodiscard]] Tensor view(std::string_view name) const {
-    for (const auto* tensors : {&inputs, &outputs}) {
-      for (const HostTensor& tensor : *tensors) {
-        if (tensor.name == name) {
-          return tensor.view();
-        }
-      }
-    }
-    return {};
-  }
-
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> outputs;
 };
 
 std::vector<strategies::NamedTensor> tensors_of(const AttentionTask& task, const Storage& storage) {
-  const AttentionTensors named = attention_tensors(task, [&](std::string_view name) { return storage.view(name); });
-  const auto in_order = strategies::attention::in_order(named);
-  std::vector<strategies::NamedTensor> tensors;
-  for (std::size_t i = 0; i < in_order.size(); ++i) {
-    tensors.push_back({strategies::attention::tensor_names[i], in_order[i]});
-  }
-  return tensors;
+  const AttentionTensors found = attention_tensors(task, find_in(storage.inputs, storage.outputs));
+  return named_tensors(strategies::attention::tensor_names, strategies::attention::in_order(found));
 }
 
 /// Shares that add up to `total`, as unequal as `weights`.
@@ -195,13 +179,7 @@ std::shared_ptr<const EmulatedKernel> kernel_of(const AttentionStrategy& strateg
 
 class AttentionEmulation final : public EmulatedOperation {
  public:
-  [[nodiscard]] std::vector<std::string> strategies() const override {
-    std::vector<std::string> names;
-    for (const AttentionStrategy* strategy : all()) {
-      names.emplace_back(strategy->name());
-    }
-    return names;
-  }
+  [[nodiscard]] std::vector<std::string> strategies() const override { return strategy_names(all()); }
 
   [[nodiscard]] Emulation planned(const Problem& problem, const PlanRequest& request,
                                   const DeviceSpec& device) const override {
@@ -244,7 +222,7 @@ class AttentionEmulation final : public EmulatedOperation {
 
 }  // namespace
 
-const EmulatedOperation* AttentionOperation::emulated() const {
+const EmulatedOperation* attention_emulation() {
   static const AttentionEmulation kernels;
   return &kernels;
 }

@@ -29,7 +29,7 @@ HostTensor empty_matrix(const char* name, const AttentionProblem& problem, Forma
   return make_host_tensor(name, format, {sequences(problem) * heads * rows, columns});
 }
 
-/// Of k or v.
+/// Room for k or v.
 HostTensor empty_keys(const char* name, const AttentionProblem& p, std::int64_t columns) {
   const std::int64_t rows = p.page_size > 0 ? p.pages * p.page_size : p.keys;
   return empty_matrix(name, p, effective_kv_format(p), p.kv_heads, rows, columns);
@@ -58,15 +58,12 @@ void strew_specials(HostTensor& tensor, std::int64_t rows, Random& random) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   constexpr std::array<float, 4> odd{-0.0F, 0.0F, 6e-8F, -6e-8F};
   const std::array<float, 3> not_finite{std::numeric_limits<float>::quiet_NaN(), infinity, -infinity};
-  const auto below = [&](std::int64_t limit) {
-    return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(limit)));
-  };
   const std::int64_t columns = tensor.shape[1];
   for (std::int64_t row = 0; row < tensor.rows(); ++row) {
-    write_element(tensor, row * columns + below(columns), odd[random.below(odd.size())]);
+    write_element(tensor, row * columns + random.index(columns), odd[random.below(odd.size())]);
   }
   for (std::int64_t i = 0; i < std::min(rows, tensor.rows()); ++i) {
-    write_element(tensor, below(tensor.rows()) * columns + below(columns),
+    write_element(tensor, random.index(tensor.rows()) * columns + random.index(columns),
                   not_finite[static_cast<std::size_t>(i) % not_finite.size()]);
   }
 }
@@ -202,7 +199,7 @@ std::vector<std::int64_t> dealt_lengths(std::int64_t total, std::int64_t count, 
     all[as_size(index)] += given;
     left -= given;
   };
-  const std::int64_t chosen = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(count)));
+  const std::int64_t chosen = random.index(count);
   switch (change % 5) {
     case 0:
       for (std::int64_t i = 0; i < count; ++i) give(i, total / count);
@@ -217,7 +214,7 @@ std::vector<std::int64_t> dealt_lengths(std::int64_t total, std::int64_t count, 
       break;
     default:
       for (std::int64_t i = 0; i < count; ++i) {
-        give(i, static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * total / count + 1))));
+        give(i, random.index(2 * total / count + 1));
       }
   }
   for (std::int64_t i = 0; i < count && left > 0; ++i) {
@@ -270,7 +267,7 @@ std::vector<HostTensor> attention_outputs(const AttentionTask& task) {
   return outputs;
 }
 
-AttentionTensors attention_tensors(const AttentionTask& task, const std::function<Tensor(std::string_view)>& find) {
+AttentionTensors attention_tensors(const AttentionTask& task, const FindTensor& find) {
   const AttentionProblem& p = task.problem;
   const auto shaped = [&](std::string_view name, std::int64_t heads, std::int64_t rows, std::int64_t width) {
     Tensor tensor = find(name);

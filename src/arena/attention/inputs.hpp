@@ -3,13 +3,12 @@
 /// then what there is of cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, k_descale, v_descale and q_descale;
 /// outputs are o and lse. Rows of a page that no sequence uses are NaN.
 #include <cstdint>
-#include <functional>
-#include <string_view>
 #include <vector>
 
 #include "arena/attention/task.hpp"
 #include "arena/data/distribution.hpp"
 #include "arena/data/host_tensor.hpp"
+#include "arena/operation/find_tensor.hpp"
 
 namespace thresher::arena {
 
@@ -23,10 +22,8 @@ namespace thresher::arena {
 /// "o", and "lse" where it is wanted.
 [[nodiscard]] std::vector<HostTensor> attention_outputs(const AttentionTask& task);
 
-/// The tensors of one call, with the strides of the task's memory order. `find` gives the tensor of a name, one of rank
-/// 0 where there is none.
-[[nodiscard]] AttentionTensors attention_tensors(const AttentionTask& task,
-                                                 const std::function<Tensor(std::string_view)>& find);
+/// The tensors of one call, with the strides of the task's memory order.
+[[nodiscard]] AttentionTensors attention_tensors(const AttentionTask& task, const FindTensor& find);
 
 /// Other lengths of as many queries, and of keys that fit the table and the pool, of a kind that `change` says: equal,
 /// all for one sequence, every second one without any, one for each and the rest for one, or random.

@@ -22,7 +22,7 @@ using reference::AttentionSample;
 
 constexpr std::int64_t queries_of_a_look = 4;
 constexpr std::int64_t gauged_queries = 8;
-/// Of a few rows the largest error is a little less than of all.
+/// The largest error of a few rows is a little less than that of all.
 constexpr double beyond_the_gauge = 2;
 constexpr std::int64_t rows_at_once = 256;
 
@@ -63,11 +63,7 @@ class AttentionInspector final : public Inspector {
     for (HostTensor& shape : shapes_) {
       shape.values = {};
     }
-    InputsOfCall all;
-    for (const HostTensor& input : inputs) {
-      all.push_back(&input);
-    }
-    const AttentionTensors tensors = tensors_of(all);
+    const AttentionTensors tensors = tensors_of(pointers_to(inputs));
     Random random(seed);
     for (int head = 0; head < 2; ++head) {
       raise_to(errors_, tensors, samples_of(some_rows(random, gauged_queries), tensors));
@@ -197,17 +193,14 @@ class AttentionInspector final : public Inspector {
   /// Of one head; of one sequence too where all have as many queries, else in ascending order.
   [[nodiscard]] std::vector<Row> some_rows(Random& random, std::int64_t most) const {
     const AttentionProblem& p = task_.problem;
-    const auto below = [&](std::int64_t limit) {
-      return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(limit)));
-    };
     if (p.queries == 0 || p.batch == 0) {
       return {};
     }
-    const std::int64_t first = p.variable_length ? 0 : below(p.batch) * p.queries;
-    const std::int64_t head = below(p.heads);
+    const std::int64_t first = p.variable_length ? 0 : random.index(p.batch) * p.queries;
+    const std::int64_t head = random.index(p.heads);
     std::vector<Row> rows;
     for (std::int64_t i = 0; i < std::min(most, p.queries); ++i) {
-      rows.push_back({head, first + below(p.queries)});
+      rows.push_back({head, first + random.index(p.queries)});
     }
     std::sort(rows.begin(), rows.end(), [](const Row& one, const Row& other) { return one.row < other.row; });
     return rows;
@@ -232,19 +225,11 @@ class AttentionInspector final : public Inspector {
 
   /// With null for what is not given.
   [[nodiscard]] AttentionTensors tensors_of(const InputsOfCall& inputs) const {
-    return attention_tensors(task_, [&](std::string_view name) {
-      for (const HostTensor* const input : inputs) {
-        if (input->name == name) {
-          return input->view();
-        }
-      }
-      for (const HostTensor& output : shapes_) {
-        if (output.name == name) {
-          return output.view();
-        }
-      }
-      return Tensor{};
-    });
+    InputsOfCall all = inputs;
+    for (const HostTensor& output : shapes_) {
+      all.push_back(&output);
+    }
+    return attention_tensors(task_, find_in(all));
   }
 
   AttentionTask task_;

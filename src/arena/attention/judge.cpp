@@ -107,16 +107,7 @@ class AttentionJudge final : public Judge {
 
  private:
   AttentionTensors tensors_with(const std::vector<HostTensor>& outputs) const {
-    return attention_tensors(task_, [&](std::string_view name) {
-      for (const auto* known : {&inputs_, &outputs}) {
-        for (const HostTensor& tensor : *known) {
-          if (tensor.name == name) {
-            return tensor.view();
-          }
-        }
-      }
-      return Tensor{};
-    });
+    return attention_tensors(task_, find_in(inputs_, outputs));
   }
 
   std::string name_fault(const reference::AttentionRowsJudgement& verdict, const AttentionTensors& tensors) const {

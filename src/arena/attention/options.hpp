@@ -8,7 +8,7 @@ namespace thresher::arena {
 /// The strategy that plan() takes when it is not told one.
 inline constexpr const char* planned_strategy = "planned";
 
-/// What a contestant asks `plan` for. Throws Error(invalid_argument) for a knob that is no whole number.
+/// The options that a contestant asks `plan` for. Throws Error(invalid_argument) for a knob that is no whole number.
 [[nodiscard]] AttentionOptions attention_options(const ContestantSpec& spec);
 
 }  // namespace thresher::arena

@@ -1,9 +1,10 @@
-// The [[problem]]s of suites about attention.
+// Problems of attention: in suites and on a command line.
 #include <algorithm>
 #include <iterator>
 
-#include "arena/attention/operation.hpp"
+#include "arena/attention/parts.hpp"
 #include "arena/attention/task.hpp"
+#include "arena/operation/fields.hpp"
 #include "ops/validate_attention.hpp"
 
 namespace thresher::arena {
@@ -36,6 +37,10 @@ std::vector<Value> numbers_or(const ProblemTable& tables, const std::string& key
   std::transform(numbers.begin(), numbers.end(), std::back_inserter(values),
                  [](double number) { return Value(static_cast<float>(number)); });
   return values;
+}
+
+std::vector<std::optional<Format>> narrow_formats(const ProblemTable& tables, const std::string& key) {
+  return choices<std::optional<Format>>(tables, key, narrower_formats, std::optional<Format>{});
 }
 
 /// Queries or keys: a number, or with `lengths` (variable length) nothing that counts.
@@ -90,7 +95,7 @@ void check_task(const ProblemTable& tables, const AttentionTask& task) {
   }
 }
 
-/// What the lists say, with the lengths of sequences that pages bring.
+/// The task that the lists say, with the lengths of paged sequences.
 AttentionTask whole_task(AttentionTask task, SequenceLengths lengths) {
   if (!task.query_lengths.empty()) {
     return completed(std::move(task));
@@ -107,9 +112,22 @@ std::int64_t window_side(const ProblemTable& tables, const std::string& key) {
   return side;
 }
 
+constexpr std::array formats{Format::fp16, Format::bf16};
+
+template <std::size_t count>
+std::vector<std::string> texts_of(const std::array<std::int64_t, count>& numbers) {
+  std::vector<std::string> texts;
+  for (const std::int64_t number : numbers) {
+    texts.push_back(std::to_string(number));
+  }
+  return texts;
+}
+
+AttentionProblem& attention(Problem& problem) { return problem.as<AttentionTask>().problem; }
+
 }  // namespace
 
-void AttentionOperation::add_problems(const ProblemTable& tables, std::vector<Problem>& problems) const {
+void add_attention_problems(const ProblemTable& tables, std::vector<Problem>& problems) {
   AttentionTask task;
   AttentionProblem& p = task.problem;
   read_lengths(tables, task);
@@ -124,47 +142,74 @@ void AttentionOperation::add_problems(const ProblemTable& tables, std::vector<Pr
   }
   const bool is_listed = !task.query_lengths.empty();
   task.rows_first = is_listed || has_pages;
-  const auto all_lengths = choices<SequenceLengths>(tables, "lengths", lengths_of_pages, SequenceLengths::equal);
-  const auto of_keys = choices<std::optional<Format>>(tables, "kv_format", narrower_formats, std::optional<Format>{});
-  const auto of_queries = choices<std::optional<Format>>(tables, "q_format", narrower_formats, std::optional<Format>{});
-  const auto value_dims = extents_or(tables, "value_dim", 1, 0);
-  const auto sinks = truths(tables, "sinks");
-  const auto heads = tables.extents("heads", 1);
-  const auto kv_heads = extents_or(tables, "kv_heads", 1, 0);
-  const auto queries = rows_of(tables, "queries", task.query_lengths);
-  const auto keys = rows_of(tables, "keys", task.key_lengths);
-  const auto head_dims = tables.extents("head_dim", 1);
-  const auto of_format = choices<Format>(tables, "format", named(std::array{Format::fp16, Format::bf16}), std::nullopt);
-  const auto causals = truths(tables, "causal");
-  const auto lses = truths(tables, "lse");
-  const auto of_order = choices<bool>(tables, "order", orders, task.rows_first);
-  const auto scales = numbers_or<std::optional<float>>(tables, "scale", std::nullopt);
-  const auto softcaps = numbers_or<float>(tables, "softcap", 0.0F);
   std::int64_t wanted_kv_heads = 0;
   SequenceLengths lengths = SequenceLengths::equal;
-  const auto add = [&] {
-    p.kv_heads = wanted_kv_heads == 0 ? p.heads : wanted_kv_heads;
-    check_task(tables, task);
-    add_once(tables, "heads", problem_of(whole_task(task, lengths)), problems);
-  };
-  const auto by_lse = [&] { each(lses, task.lse, add); };
-  const auto by_causal = [&] { each(causals, p.causal, by_lse); };
-  const auto by_softcap = [&] { each(softcaps, p.softcap, by_causal); };
-  const auto by_scale = [&] { each(scales, p.scale, by_softcap); };
-  const auto by_format = [&] { each(of_format, p.format, by_scale); };
-  const auto by_key_format = [&] { each(of_keys, p.kv_format, by_format); };
-  const auto by_query_format = [&] { each(of_queries, p.q_format, by_key_format); };
-  const auto by_sinks = [&] { each(sinks, p.sinks, by_query_format); };
-  const auto by_page_size = [&] { each(page_sizes, p.page_size, by_sinks); };
-  const auto by_lengths = [&] { each(all_lengths, lengths, by_page_size); };
-  const auto by_value_dim = [&] { each(value_dims, p.value_dim, by_lengths); };
-  const auto by_order = [&] { each(of_order, task.rows_first, by_value_dim); };
-  const auto by_head_dim = [&] { each(head_dims, p.head_dim, by_order); };
-  const auto by_keys = [&] { each(keys, p.keys, by_head_dim); };
-  const auto by_queries = [&] { each(queries, p.queries, by_keys); };
-  const auto by_kv_heads = [&] { each(kv_heads, wanted_kv_heads, by_queries); };
-  const auto by_heads = [&] { each(heads, p.heads, by_kv_heads); };
-  each(batches, p.batch, by_heads);
+  Lists lists;
+  lists.over("batch", batches, p.batch);
+  lists.over("page_size", page_sizes, p.page_size);
+  lists.over("lengths", choices<SequenceLengths>(tables, "lengths", lengths_of_pages, SequenceLengths::equal), lengths);
+  lists.over("kv_format", narrow_formats(tables, "kv_format"), p.kv_format);
+  lists.over("q_format", narrow_formats(tables, "q_format"), p.q_format);
+  lists.over("value_dim", extents_or(tables, "value_dim", 1, 0), p.value_dim);
+  lists.over("sinks", truths(tables, "sinks"), p.sinks);
+  lists.over("heads", tables.extents("heads", 1), p.heads);
+  lists.over("kv_heads", extents_or(tables, "kv_heads", 1, 0), wanted_kv_heads);
+  lists.over("queries", rows_of(tables, "queries", task.query_lengths), p.queries);
+  lists.over("keys", rows_of(tables, "keys", task.key_lengths), p.keys);
+  lists.over("head_dim", tables.extents("head_dim", 1), p.head_dim);
+  lists.over("format", choices<Format>(tables, "format", named(formats), std::nullopt), p.format);
+  lists.over("causal", truths(tables, "causal"), p.causal);
+  lists.over("lse", truths(tables, "lse"), task.lse);
+  lists.over("order", choices<bool>(tables, "order", orders, task.rows_first), task.rows_first);
+  lists.over("scale", numbers_or<std::optional<float>>(tables, "scale", std::nullopt), p.scale);
+  lists.over("softcap", numbers_or<float>(tables, "softcap", 0.0F), p.softcap);
+  lists.each({"batch", "heads", "kv_heads", "queries", "keys", "head_dim", "order", "value_dim", "lengths", "page_size",
+              "sinks", "q_format", "kv_format", "format", "scale", "softcap", "causal", "lse"},
+             [&] {
+               p.kv_heads = wanted_kv_heads == 0 ? p.heads : wanted_kv_heads;
+               check_task(tables, task);
+               add_once(tables, "heads", problem_of(whole_task(task, lengths)), problems);
+             });
+}
+
+std::vector<ProblemOption> attention_problem_options() {
+  return {
+      {.name = "--a",
+       .help = "format of q, k, v and o; bf16 when left out",
+       .allowed = names_of(formats),
+       .set = [](Problem& problem, const std::string& text) { attention(problem).format = value_of(formats, text); }},
+      {.name = "--head-dim",
+       .help = "64 when left out",
+       .allowed = texts_of(ops::head_dims),
+       .set = [](Problem& problem, const std::string& text) { attention(problem).head_dim = std::stoll(text); }},
+      {.name = "--value-dim",
+       .help = "of v and o; as --head-dim when left out",
+       .allowed = texts_of(ops::value_dims),
+       .set = [](Problem& problem, const std::string& text) { attention(problem).value_dim = std::stoll(text); }},
+      {.name = "--fp8-keys",
+       .help = "the kernel for keys and values in FP8",
+       .is_flag = true,
+       .set = [](Problem& problem, const std::string&) { attention(problem).kv_format = Format::fp8_e4m3; }},
+      {.name = "--fp8-queries",
+       .help = "the kernel for queries in FP8 too",
+       .is_flag = true,
+       .set =
+           [](Problem& problem, const std::string&) {
+             attention(problem).q_format = attention(problem).kv_format = Format::fp8_e4m3;
+           }},
+      {.name = "--page-size",
+       .help = "keys of a page; none are in pages when left out",
+       .set =
+           [](Problem& problem, const std::string& text) {
+             AttentionProblem& p = attention(problem);
+             p.page_size = std::stoll(text);
+             p.pages = 1;
+             p.variable_length = true;
+           }},
+      {.name = "--softcap",
+       .help = "the kernel for a softcap",
+       .is_flag = true,
+       .set = [](Problem& problem, const std::string&) { attention(problem).softcap = 1.0F; }}};
 }
 
 }  // namespace thresher::arena

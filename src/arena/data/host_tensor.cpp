@@ -81,8 +81,8 @@ void negate_one_element(HostTensor& tensor, Random& random) {
   std::int64_t chosen = 0;
   double greatest = -1;
   for (int i = 0; i < candidates; ++i) {
-    const std::int64_t row = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(elements / columns)));
-    const std::int64_t column = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(columns)));
+    const std::int64_t row = random.index(elements / columns);
+    const std::int64_t column = random.index(columns);
     const double magnitude = std::fabs(formats::element(matrix, row, column));
     if (magnitude > greatest) {
       greatest = magnitude;

@@ -5,6 +5,20 @@
 #include "arena/emulation/host_kernel.hpp"
 
 namespace thresher::arena {
+
+bool only_launches(const strategies::PlannedCall& call) {
+  return std::all_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
+    return std::holds_alternative<strategies::KernelLaunch>(step);
+  });
+}
+
+std::string kernel_expressions(const strategies::PlannedCall& call) {
+  std::string all;
+  for (const strategies::Step& step : call.steps) {
+    all += " " + std::get<strategies::KernelLaunch>(step).expression;
+  }
+  return all;
+}
 namespace {
 
 strategies::HostKernel kernel_of(const strategies::KernelLaunch& launch) {

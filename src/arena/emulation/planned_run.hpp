@@ -9,6 +9,28 @@
 
 namespace thresher::arena {
 
+/// Whether nothing of a call is a library's or the host's.
+[[nodiscard]] bool only_launches(const strategies::PlannedCall& call);
+inline constexpr const char* library_kernels = "its products are a library's kernels (cuBLASLt), not Thresher's";
+
+/// The expressions of its kernels, each behind a blank.
+[[nodiscard]] std::string kernel_expressions(const strategies::PlannedCall& call);
+
+/// Every code of a format with scales, so that no conversion is left out.
+[[nodiscard]] inline Distribution emulated_distribution(Format weights) {
+  return bits(weights) < 16 ? Distribution::full_range : Distribution::normal;
+}
+
+/// `tensors` under these names, in their order.
+template <class Names, class Tensors>
+[[nodiscard]] std::vector<strategies::NamedTensor> named_tensors(const Names& names, const Tensors& tensors) {
+  std::vector<strategies::NamedTensor> named;
+  for (std::size_t i = 0; i < std::size(tensors); ++i) {
+    named.push_back({names[i], tensors[i]});
+  }
+  return named;
+}
+
 class PlannedRun final : public EmulatedRun {
  public:
   /// Judges the outputs in memory, for the operation.

@@ -543,8 +543,7 @@ Inputs Bench::draw(std::uint64_t seed, Distribution distribution) const {
   }
   for (HostTensor& input : inputs) {
     if (input.is_weight && input.rows() > 1) {
-      input =
-          rotate_rows(input, 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(input.rows() - 1))));
+      input = rotate_rows(input, 1 + random.index(input.rows() - 1));
     }
   }
   return inputs;

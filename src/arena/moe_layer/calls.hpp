@@ -1,5 +1,5 @@
 #pragma once
-/// What a layer of a suite would launch.
+/// The calls of a layer of a suite.
 #include "arena/moe_layer/options.hpp"
 #include "arena/moe_layer/task.hpp"
 #include "ops/layer_calls.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-/// What a router chooses in a layer's calls.
+/// The top-k assignments of a layer's calls.
 #include <cstdint>
 #include <vector>
 
@@ -10,7 +10,7 @@ namespace thresher::arena {
 /// Experts of every choice, [tokens · top_k]: below 0 or from the layer's experts on where it is skipped.
 using ChosenExperts = std::vector<std::int32_t>;
 
-/// What all calls of a task have in common but for who is who.
+/// Counts that all calls of a task have in common.
 struct ChoiceCounts {
   std::int64_t rows = 0;            ///< choices that are not skipped
   std::int64_t active_experts = 0;  ///< that have any

@@ -5,11 +5,12 @@
 #include <optional>
 
 #include "arena/emulation/card_for.hpp"
-#include "arena/emulation/emulation.hpp"
+#include "arena/emulation/planned_run.hpp"
 #include "arena/moe_layer/calls.hpp"
 #include "arena/moe_layer/emulated_run.hpp"
-#include "arena/moe_layer/operation.hpp"
+#include "arena/moe_layer/fields.hpp"
 #include "arena/moe_layer/options.hpp"
+#include "arena/moe_layer/parts.hpp"
 #include "core/integers.hpp"
 #include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
@@ -19,15 +20,11 @@ namespace thresher::arena {
 namespace {
 
 using strategies::PlannedCall;
-using GroupedSample = strategies::Sample<strategies::gemm::ProductProblem>;
+using strategies::gemm::Product;
+using strategies::gemm::ProductProblem;
+using ProductSample = strategies::Sample<ProductProblem>;
 
 constexpr std::int64_t max_emulated_choices = 1 << 16;
-
-bool only_launches(const PlannedCall& call) {
-  return std::all_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
-    return std::holds_alternative<strategies::KernelLaunch>(step);
-  });
-}
 
 /// The extents and choices of `shape` for what else `of` is.
 LayerTask shaped(const LayerTask& of, const LayerTask& shape) {
@@ -45,25 +42,14 @@ LayerTask shaped(const LayerTask& of, const LayerTask& shape) {
   return completed(std::move(task));
 }
 
-/// Of a small problem around a strategy's tile.
-struct Extents {
-  std::int64_t rows = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-};
-
-template <class Problem>
-std::vector<Extents> edges_of(strategies::Strategies<Problem> all, const DualGemmOptions& options,
-                              const std::type_identity_t<Problem>& problem, const DeviceSpec& device) {
-  std::vector<Extents> found;
-  const auto* const strategy = strategies::find_strategy<Problem>(all, options.strategy);
-  for (const Problem& edge : strategy->edges(problem, options.knobs, device)) {
-    found.push_back({edge.rows, edge.n, edge.k});
-  }
-  return found;
+/// Small problems around the tile of the strategy that computes `problem`.
+std::vector<ProductProblem> edges_of(Product product, const ProductProblem& problem, const DualGemmOptions& options,
+                                     const DeviceSpec& device) {
+  const auto all = strategies::gemm::strategies_of(product, DeviceKind::cuda);
+  return strategies::find_strategy(all, options.strategy)->edges(problem, options.knobs, device);
 }
 
-/// What `plan` launches with these strategies and knobs of the products.
+/// The launches of a layer with these strategies and knobs of the products.
 class LayerKernel final : public EmulatedKernel {
  public:
   LayerKernel(const LayerTask& task, MoeOptions options, const DeviceSpec& device)
@@ -78,35 +64,25 @@ class LayerKernel final : public EmulatedKernel {
     const ops::LayerCalls calls = calls_of(task_, options_, device_);
     std::string key{operation().name()};
     for (const PlannedCall* const call : calls.in_order()) {
-      for (const strategies::Step& step : call->steps) {
-        key += " " + std::get<strategies::KernelLaunch>(step).expression;
-      }
+      key += kernel_expressions(*call);
     }
     return fmt::format("{} {} {}", key, name(task_.problem.x), name(task_.problem.intermediate));
   }
 
   [[nodiscard]] std::string arguments(const Problem& problem) const override {
     const auto& task = problem.as<LayerTask>();
-    const MoeProblem& p = task.problem;
     const PlanRequest request = request_of(options_);
-    std::string text = fmt::format(
-        "{} --strategy {} --knobs \"{}\" --device {} --x {} --gate-up {} --intermediate {} --down {} --out {} "
-        "--activation {} --tokens {} --hidden-size {} --intermediate-size {}",
-        problem.operation().name(), request.strategy, request.knobs, device_.name, name(p.x), name(p.gate_up),
-        name(p.intermediate), name(p.down), name(p.out), name(p.activation.kind), p.tokens, p.hidden_size,
-        p.intermediate_size);
-    if (!task.is_dense) {
-      text += fmt::format(" --experts {} --of-experts {} --top-k {}", p.experts, task.total_experts, p.top_k);
-    }
-    return text;
+    return fmt::format("{} --strategy {} --knobs \"{}\" --device {}{}", problem.operation().name(), request.strategy,
+                       request.knobs, device_.name, arguments_of(layer_fields(task.is_dense), task));
   }
 
   /// Beyond a tile and beyond the ring of both products; far less than one tile; and of experts more choices than one
   /// block sorts, most of them of experts that are somewhere else.
   [[nodiscard]] std::vector<Problem> edges() const override {
     std::vector<Problem> all;
-    const std::vector<Extents> gate_up = edges_of_gate_up();
-    const std::vector<Extents> down = edges_of_down();
+    const std::vector<ProductProblem> gate_up = edges_of_gate_up();
+    const std::vector<ProductProblem> down =
+        edges_of(Product::grouped, down_problem(task_.problem), options_.down, device_);
     LayerTask shape = operation().example().as<LayerTask>();
     for (std::size_t i = 0; i < std::min(gate_up.size(), down.size()); ++i) {
       shape.problem.hidden_size = gate_up[i].k;
@@ -155,16 +131,10 @@ class LayerKernel final : public EmulatedKernel {
     return task_.is_dense ? gated_mlp_operation() : moe_layer_operation();
   }
 
-  [[nodiscard]] std::vector<Extents> edges_of_gate_up() const {
+  [[nodiscard]] std::vector<ProductProblem> edges_of_gate_up() const {
     return task_.is_dense
-               ? edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda),
-                          options_.gate_up, ops::gate_up_problem(gated_mlp_of(task_)), device_)
-               : edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda),
-                          options_.gate_up, gate_up_problem(task_.problem), device_);
-  }
-  [[nodiscard]] std::vector<Extents> edges_of_down() const {
-    return edges_of(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda),
-                    options_.down, down_problem(task_.problem), device_);
+               ? edges_of(Product::dual_gemm, ops::gate_up_problem(gated_mlp_of(task_)), options_.gate_up, device_)
+               : edges_of(Product::grouped, gate_up_problem(task_.problem), options_.gate_up, device_);
   }
 
   LayerTask task_;
@@ -175,12 +145,12 @@ class LayerKernel final : public EmulatedKernel {
 /// A sample of down that takes what a sample of gate and up leaves: of the same strategy where that has one.
 struct DownSample {
   std::string strategy;
-  GroupedSample sample;
+  ProductSample sample;
 };
 std::optional<DownSample> down_behind(Format intermediate, const std::string& strategy, const DeviceSpec& card) {
   std::optional<DownSample> found;
-  for (const auto* of : strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda)) {
-    for (const GroupedSample& sample : of->samples()) {
+  for (const auto* of : strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda)) {
+    for (const ProductSample& sample : of->samples()) {
       const GroupedProblem p = sample.problem;
       const bool fits = !p.activation && !p.row_weights && p.layout == RowLayout::packed && p.a == intermediate &&
                         format_traits(p.out).is_unscaled_output() && !of->unsupported_reason(p, card);
@@ -192,18 +162,19 @@ std::optional<DownSample> down_behind(Format intermediate, const std::string& st
   return found;
 }
 
-std::shared_ptr<const EmulatedKernel> pinned(LayerTask task, const std::string& gate_up_strategy,
-                                             const Knobs& gate_up_knobs, const DownSample& down,
-                                             const DeviceSpec& card) {
-  task.problem.down = down.sample.problem.b;
-  task.problem.rows = down.sample.problem.out;
-  task.problem.out = down.sample.problem.out;
-  task.problem.down_bias = down.sample.problem.bias;
-  return std::make_shared<const LayerKernel>(
-      task,
-      MoeOptions{.gate_up = {.strategy = gate_up_strategy, .knobs = gate_up_knobs},
-                 .down = {.strategy = down.strategy, .knobs = down.sample.knobs}},
-      card);
+/// The layer that a sample of gate and up and one of down make.
+LayerTask layer_around(const ProductProblem& gate_up, const ProductProblem& down) {
+  LayerTask task = gate_up.is_dense() ? gated_mlp_task({}) : LayerTask{};
+  MoeProblem& p = task.problem;
+  p.x = gate_up.a;
+  p.gate_up = gate_up.b;
+  p.intermediate = gate_up.out;
+  p.activation = *gate_up.activation;
+  p.gate_up_bias = gate_up.bias;
+  p.down = down.b;
+  p.rows = p.out = down.out;
+  p.down_bias = down.bias;
+  return task;
 }
 
 class LayerEmulation final : public EmulatedOperation {
@@ -211,19 +182,8 @@ class LayerEmulation final : public EmulatedOperation {
   explicit LayerEmulation(bool is_dense) : is_dense_(is_dense) {}
 
   [[nodiscard]] std::vector<std::string> strategies() const override {
-    std::vector<std::string> names;
-    const auto add = [&](const auto& all) {
-      for (const auto* strategy : all) {
-        if (!samples(std::string(strategy->name()), nullptr).empty()) {
-          names.emplace_back(strategy->name());
-        }
-      }
-    };
-    if (is_dense_) {
-      add(strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda));
-    } else {
-      add(strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda));
-    }
+    std::vector<std::string> names = strategy_names(all());
+    std::erase_if(names, [&](const std::string& name) { return samples(name, nullptr).empty(); });
     return names;
   }
 
@@ -232,7 +192,7 @@ class LayerEmulation final : public EmulatedOperation {
     const auto& task = problem.as<LayerTask>();
     const ops::LayerCalls calls = calls_of(task, layer_options(request), device);
     if (!only_launches(calls.gate_up) || !only_launches(calls.down)) {
-      return {nullptr, "its products are a library's kernels (cuBLASLt), not Thresher's"};
+      return {nullptr, library_kernels};
     }
     const MoeOptions options{.gate_up = {.strategy = calls.gate_up.strategy, .knobs = calls.gate_up.knobs},
                              .down = {.strategy = calls.down.strategy, .knobs = calls.down.knobs}};
@@ -241,55 +201,36 @@ class LayerEmulation final : public EmulatedOperation {
 
   [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(
       const std::string& wanted, const DeviceSpec* wanted_card) const override {
-    return is_dense_
-               ? samples_of(*strategies::find_strategy<strategies::gemm::ProductProblem>(
-                                strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, DeviceKind::cuda),
-                                wanted),
-                            wanted_card)
-               : samples_of(
-                     *strategies::find_strategy<strategies::gemm::ProductProblem>(
-                         strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda), wanted),
-                     wanted_card);
-  }
-
- private:
-  static bool is_gate_up(const strategies::gemm::ProductProblem& p) {
-    return p.is_dense() || (p.activation && !p.row_weights && p.layout == strategies::gemm::ProductRows::gathered);
-  }
-
-  static LayerTask task_of(const strategies::gemm::ProductProblem& p) {
-    if (p.is_dense()) {
-      return gated_mlp_task({.x = p.a, .gate_up = p.b, .intermediate = p.out, .activation = *p.activation});
-    }
-    LayerTask task;
-    task.problem.x = p.a;
-    task.problem.gate_up = p.b;
-    task.problem.intermediate = p.out;
-    task.problem.activation = *p.activation;
-    task.problem.gate_up_bias = p.bias;
-    return task;
-  }
-
-  /// One for each format of the intermediate.
-  template <class Problem>
-  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples_of(
-      const strategies::Strategy<Problem>& strategy, const DeviceSpec* wanted_card) const {
+    const auto& strategy = *strategies::find_strategy(all(), wanted);
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
-    std::vector<Format> intermediates;
-    const std::string name(strategy.name());
-    for (const auto& sample : strategies::gemm::dense_or_not(strategy.samples(), is_dense_)) {
+    std::vector<Format> intermediates;  // a sample is enough for each
+    for (const ProductSample& sample : strategies::gemm::dense_or_not(strategy.samples(), is_dense_)) {
       const Format intermediate = sample.problem.out;
       const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card);
       const bool is_there = std::find(intermediates.begin(), intermediates.end(), intermediate) != intermediates.end();
       if (card == nullptr || is_there || !is_gate_up(sample.problem)) {
         continue;
       }
-      if (const auto down = down_behind(intermediate, name, *card)) {
+      if (const auto down = down_behind(intermediate, wanted, *card)) {
         intermediates.push_back(intermediate);
-        found.push_back(pinned(task_of(sample.problem), name, sample.knobs, *down, *card));
+        found.push_back(std::make_shared<const LayerKernel>(
+            layer_around(sample.problem, down->sample.problem),
+            MoeOptions{.gate_up = {.strategy = wanted, .knobs = sample.knobs},
+                       .down = {.strategy = down->strategy, .knobs = down->sample.knobs}},
+            *card));
       }
     }
     return found;
+  }
+
+ private:
+  /// Those of gate and up.
+  [[nodiscard]] strategies::Strategies<ProductProblem> all() const {
+    return strategies::gemm::strategies_of(is_dense_ ? Product::dual_gemm : Product::grouped, DeviceKind::cuda);
+  }
+
+  static bool is_gate_up(const ProductProblem& p) {
+    return p.is_dense() || (p.activation && !p.row_weights && p.layout == strategies::gemm::ProductRows::gathered);
   }
 
   bool is_dense_;
@@ -297,10 +238,10 @@ class LayerEmulation final : public EmulatedOperation {
 
 }  // namespace
 
-const EmulatedOperation* LayerOperation::emulated() const {
+const EmulatedOperation* layer_emulation(bool is_dense) {
   static const LayerEmulation total_experts(false);
   static const LayerEmulation dense(true);
-  return is_dense_ ? &dense : &total_experts;
+  return is_dense ? &dense : &total_experts;
 }
 
 }  // namespace thresher::arena

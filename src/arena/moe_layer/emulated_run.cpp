@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "arena/emulation/host_kernel.hpp"
+#include "arena/emulation/planned_run.hpp"
 #include "arena/moe_layer/inputs.hpp"
 #include "arena/moe_layer/judge.hpp"
 #include "core/grouped_weights.hpp"
@@ -23,25 +24,14 @@ namespace {
 namespace grouped = strategies::grouped_gemm;
 namespace layer = strategies::moe_layer;
 using strategies::EmulatedCall;
-using strategies::NamedTensor;
 using strategies::PlannedCall;
 
-constexpr std::array gate_up_names{"x",       "gate",    "up",          "gate bias", "up bias",  "intermediate",
-                                   "offsets", "row_ids", "row_weights", "profile",   "topk_ids", "inverse"};
-constexpr std::array down_names{"intermediate", "down",    "no up",   "down bias",  "no up bias",
-                                "rows",         "offsets", "row_ids", "row_weights"};
-constexpr std::array dense_gate_up_names{"x", "gate", "up", "intermediate"};
+constexpr std::array gate_up_names{"x",       "gate",    "up",          "intermediate", "gate bias", "up bias",
+                                   "offsets", "row_ids", "row_weights", "profile",      "topk_ids",  "inverse"};
+constexpr std::array down_names{"intermediate", "down",    "no up",   "rows",       "down bias",
+                                "no up bias",   "offsets", "row_ids", "row_weights"};
 
-template <std::size_t count>
-std::vector<NamedTensor> named(const std::array<const char*, count>& names, std::span<const Tensor, count> tensors) {
-  std::vector<NamedTensor> found;
-  for (std::size_t i = 0; i < count; ++i) {
-    found.push_back({names[i], tensors[i]});
-  }
-  return found;
-}
-
-/// What lies between the launches of a call.
+/// The tensors between the launches of a call.
 class Between {
  public:
   explicit Between(const LayerTask& task)
@@ -66,7 +56,7 @@ class Between {
   [[nodiscard]] Tensor rows() const { return rows_.view(); }
   [[nodiscard]] Tensor offsets() { return list(offsets_); }
   [[nodiscard]] Tensor row_ids() { return list(row_ids_); }
-  /// In the shape of the choices.
+  /// The inverse permutation, in the shape of the top-k assignments.
   [[nodiscard]] Tensor inverse(Tensor choices) {
     choices.data = inverse_.data();
     return choices;
@@ -90,7 +80,7 @@ class LayerRun final : public EmulatedRun {
  public:
   LayerRun(const LayerTask& task, ops::LayerCalls calls)
       : task_(task),
-        distribution_(bits(task.problem.gate_up) < 16 ? Distribution::full_range : Distribution::normal),
+        distribution_(emulated_distribution(task.problem.gate_up)),
         inputs_(layer_inputs(task, distribution_, 1)),
         outputs_(layer_outputs_of(task)),
         between_(task) {
@@ -121,22 +111,10 @@ class LayerRun final : public EmulatedRun {
   }
 
  private:
-  [[nodiscard]] FindTensor finder() {
-    return [this](std::string_view name) {
-      for (auto* const tensors : {&inputs_, &outputs_}) {
-        for (HostTensor& one : *tensors) {
-          if (one.name == name) {
-            return one.view();
-          }
-        }
-      }
-      return Tensor{};
-    };
-  }
+  [[nodiscard]] FindTensor finder() const { return find_in(inputs_, outputs_); }
 
-  template <std::size_t count>
-  void add(PlannedCall call, const std::array<const char*, count>& names, const std::array<Tensor, count>& tensors) {
-    calls_.emplace_back(std::move(call), named<count>(names, tensors), [](const strategies::KernelLaunch& launch) {
+  void add(PlannedCall call, const auto& names, const auto& tensors) {
+    calls_.emplace_back(std::move(call), named_tensors(names, tensors), [](const strategies::KernelLaunch& launch) {
       return host_kernel(launch.program, launch.expression);
     });
   }
@@ -156,8 +134,7 @@ class LayerRun final : public EmulatedRun {
   void add_dense(ops::LayerCalls calls) {
     const MoeTensors of = layer_tensors(finder());
     const GatedMlpWeights weights = gated_mlp_weights(finder());
-    add(std::move(calls.gate_up), dense_gate_up_names,
-        std::array{of.x, weights.gate, weights.up, between_.intermediate()});
+    add(std::move(calls.gate_up), gate_up_names, std::array{of.x, weights.gate, weights.up, between_.intermediate()});
     add(std::move(calls.down), down_names,
         grouped::in_order(weight_views(down_weights(task_, finder())), {.a = between_.intermediate(), .c = of.out}));
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "arena/dual_gemm/generate.hpp"
+#include "arena/gemm/generate.hpp"
 #include "arena/random.hpp"
 #include "core/grouped_weights.hpp"
 
@@ -45,9 +45,9 @@ std::vector<float> router_weights(std::size_t count, Random& random) {
   return weights;
 }
 
-void add_weights(const GroupedTask& product, const char* prefix, Distribution distribution, std::uint64_t seed,
+void add_weights(const ProductTask& product, const char* prefix, Distribution distribution, std::uint64_t seed,
                  std::vector<HostTensor>& inputs) {
-  for (HostTensor& weight : grouped_weight_inputs(product, distribution, derive_seed(seed, prefix))) {
+  for (HostTensor& weight : weight_inputs(product, distribution, derive_seed(seed, prefix))) {
     weight.name = prefix + weight.name;
     inputs.push_back(std::move(weight));
   }

@@ -8,7 +8,7 @@
 
 #include "arena/data/distribution.hpp"
 #include "arena/data/host_tensor.hpp"
-#include "arena/grouped_gemm/inputs.hpp"
+#include "arena/gemm/inputs.hpp"
 #include "arena/moe_layer/choices.hpp"
 #include "arena/moe_layer/task.hpp"
 

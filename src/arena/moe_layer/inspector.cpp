@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "arena/dual_gemm/comparison.hpp"
+#include "arena/gemm/comparison.hpp"
 #include "arena/moe_layer/judge.hpp"
 #include "arena/moe_layer/judged_call.hpp"
 #include "formats/elements.hpp"
@@ -17,11 +17,11 @@ using reference::MoeOutputs;
 using reference::Region;
 
 constexpr std::int64_t gauged_tokens = 8;
-/// Elements that stand beside each other in a look.
+/// Neighbouring elements of a look.
 constexpr std::int64_t columns_of_a_look = 64;
-/// Of a few elements the largest error is less than of all.
+/// The largest error of a few elements is less than that of all.
 constexpr double beyond_the_gauge = 2.5;
-/// Of a look: threads are worth starting for more multiplications than this, whoever else looks.
+/// Threads are worth starting for a look of more multiplications than this.
 constexpr double products_of_one_thread = 2e7;
 
 class LayerInspector final : public Inspector {
@@ -36,17 +36,13 @@ class LayerInspector final : public Inspector {
                     .has_specials = distribution == Distribution::specials,
                     .widest = 0,
                     .folding_error = 0} {
-    InputsOfCall all;
-    for (const HostTensor& input : inputs) {
-      all.push_back(&input);
-    }
     Random random(seed);
-    gauge(all, random);
+    gauge(pointers_to(inputs), random);
   }
 
   [[nodiscard]] Look choose(Random& random) const override {
     const std::int64_t columns = columns_seen();
-    return {{{0, below(random, task_.problem.tokens), below(random, task_.problem.hidden_size - columns + 1), columns}},
+    return {{{0, random.index(task_.problem.tokens), random.index(task_.problem.hidden_size - columns + 1), columns}},
             {}};
   }
 
@@ -83,9 +79,6 @@ class LayerInspector final : public Inspector {
   }
 
  private:
-  static std::int64_t below(Random& random, std::int64_t limit) {
-    return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(limit)));
-  }
   [[nodiscard]] std::int64_t columns_seen() const { return std::min(columns_of_a_look, task_.problem.hidden_size); }
 
   /// The definition of neighbouring elements of one token.
@@ -103,7 +96,7 @@ class LayerInspector final : public Inspector {
     const MoeProblem& p = task_.problem;
     for (std::int64_t i = 0; i < std::min(gauged_tokens, p.tokens); ++i) {
       const MoeOutputs found =
-          outputs_at(inputs, below(random, p.tokens), below(random, p.hidden_size - columns_seen() + 1));
+          outputs_at(inputs, random.index(p.tokens), random.index(p.hidden_size - columns_seen() + 1));
       for (std::size_t at = 0; at < found.value.size(); ++at) {
         const double bound = beyond_the_gauge * (found.bound[at] - reference::ulp(p.out, found.value[at]));
         comparison_.widest = std::isfinite(bound) ? std::max(comparison_.widest, bound) : comparison_.widest;

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <set>
 
-#include "arena/dual_gemm/comparison.hpp"
-#include "arena/dual_gemm/judge.hpp"
-#include "arena/dual_gemm/mistakes.hpp"
+#include "arena/gemm/comparison.hpp"
+#include "arena/gemm/judge.hpp"
+#include "arena/gemm/mistakes.hpp"
 #include "arena/moe_layer/judged_call.hpp"
 #include "arena/random.hpp"
 #include "formats/elements.hpp"
@@ -19,22 +19,15 @@ using reference::MoeOutputs;
 using reference::Region;
 using reference::Verdict;
 
-/// What judging one call may cost where not all of it is judged, in multiplications.
+/// The multiplications that judging one call may cost where not all of it is judged.
 constexpr double sampled_products = 8e9;
 constexpr std::int64_t columns_of_a_tile = 8;
 /// Every tile is seen so often where that does not cost too much.
 constexpr int max_rounds = 4;
 constexpr double as_made_without_weights = 0.02;  ///< of the norm
 
-InputsOfCall pointers(const std::vector<HostTensor>& inputs) {
-  InputsOfCall all;
-  for (const HostTensor& input : inputs) {
-    all.push_back(&input);
-  }
-  return all;
-}
-
-/// Of one row of an expert, with so many columns of out. The definition is computed beside what a plain kernel makes.
+/// The multiplications of one row of an expert, with so many columns of out. The definition is computed beside what a
+/// plain kernel makes.
 double products_of_a_row(const MoeProblem& p, std::int64_t columns) {
   return static_cast<double>(p.intermediate_size) * static_cast<double>(2 * p.hidden_size + columns);
 }
@@ -87,7 +80,7 @@ class LayerJudge final : public Judge {
  public:
   LayerJudge(const LayerTask& task, const std::vector<HostTensor>& inputs, const Maker& maker, std::uint64_t seed)
       : tokens_(task.problem.tokens), columns_(task.problem.hidden_size), has_router_(!task.is_dense) {
-    const JudgedLayer layer(task, pointers(inputs));
+    const JudgedLayer layer(task, pointers_to(inputs));
     region_ = judged_region(layer.call(), seed);
     wanted_ = reference::moe_layer(layer.call(), region_, maker.device);
   }

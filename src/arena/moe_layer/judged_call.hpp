@@ -1,8 +1,8 @@
 #pragma once
-/// What judge and inspector of layers share.
+/// The call that judge and inspector of layers read.
 #include <vector>
 
-#include "arena/grouped_gemm/judged_call.hpp"
+#include "arena/gemm/judged_call.hpp"
 #include "arena/moe_layer/inputs.hpp"
 #include "reference/moe_layer.hpp"
 
@@ -13,7 +13,7 @@ namespace thresher::arena {
 class JudgedLayer {
  public:
   JudgedLayer(const LayerTask& task, const InputsOfCall& inputs) {
-    const FindTensor find = [&](std::string_view name) { return tensor_among(inputs, name); };
+    const FindTensor find = find_in(inputs);
     const MoeProblem& p = task.problem;
     call_ = {p, gate_up_weights(task, find), down_weights(task, find), layer_tensors(find)};
     call_.tensors.out = Tensor::contiguous(nullptr, p.out, {p.tokens, p.hidden_size});

@@ -10,16 +10,6 @@
 namespace thresher::arena {
 namespace {
 
-std::string activation_text(const Activation& activation) {
-  if (activation.kind == ActivationKind::silu) {
-    return "";
-  }
-  return activation.kind == ActivationKind::swiglu_clamped
-             ? fmt::format(" {}({},{},{})", name(activation.kind), activation.alpha, activation.limit,
-                           activation.up_offset)
-             : fmt::format(" {}", name(activation.kind));
-}
-
 std::string bias_text(const LayerTask& task) {
   const MoeProblem& p = task.problem;
   if (!p.gate_up_bias && !p.down_bias) {
@@ -28,8 +18,8 @@ std::string bias_text(const LayerTask& task) {
   return fmt::format(" {}bias({})", !p.down_bias ? "gate-up-" : !p.gate_up_bias ? "down-" : "", name(task.bias_format));
 }
 
-GroupedTask product_of(const LayerTask& task, const GroupedProblem& problem) {
-  GroupedTask product;
+ProductTask product_of(const LayerTask& task, const GroupedProblem& problem) {
+  ProductTask product;
   product.problem = problem;
   product.counts.assign(static_cast<std::size_t>(problem.experts), 0);
   product.bias_format = task.bias_format;
@@ -62,13 +52,13 @@ GatedMlpProblem gated_mlp_of(const LayerTask& task) {
           .activation = p.activation};
 }
 
-GroupedTask gate_up_of(const LayerTask& task) {
-  GroupedTask product = product_of(task, gate_up_problem(task.problem));
+ProductTask gate_up_of(const LayerTask& task) {
+  ProductTask product = product_of(task, gate_up_problem(task.problem));
   product.order = task.order;
   return product;
 }
 
-GroupedTask down_of(const LayerTask& task) { return product_of(task, down_problem(task.problem)); }
+ProductTask down_of(const LayerTask& task) { return product_of(task, down_problem(task.problem)); }
 
 LayerTask completed(LayerTask task) {
   MoeProblem& p = task.problem;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "arena/grouped_gemm/routing.hpp"
-#include "arena/grouped_gemm/task.hpp"
+#include "arena/gemm/routing.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/operation/problem.hpp"
 #include "core/integers.hpp"
 #include "thresher/gated_mlp.hpp"
@@ -61,8 +61,8 @@ struct LayerMultiples {
 [[nodiscard]] GatedMlpProblem gated_mlp_of(const LayerTask& task);
 
 /// The products, without rows of their own: how their weights are given and drawn.
-[[nodiscard]] GroupedTask gate_up_of(const LayerTask& task);
-[[nodiscard]] GroupedTask down_of(const LayerTask& task);
+[[nodiscard]] ProductTask gate_up_of(const LayerTask& task);
+[[nodiscard]] ProductTask down_of(const LayerTask& task);
 
 /// Of the operation that it is of.
 [[nodiscard]] Problem problem_of(LayerTask task);

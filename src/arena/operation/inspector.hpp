@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arena/data/host_tensor.hpp"
+#include "arena/operation/find_tensor.hpp"
 #include "arena/random.hpp"
 
 namespace thresher::arena {
@@ -23,9 +24,6 @@ struct Look {
   std::vector<RowPart> parts;
   std::vector<std::int64_t> place;  ///< coordinates of the place, for the inspector
 };
-
-/// The tensors of a call in the order of Operation::inputs.
-using InputsOfCall = std::vector<const HostTensor*>;
 
 /// Knows the error that the definition allows for data of one distribution. Thread-safe.
 class Inspector {

@@ -1,12 +1,23 @@
 #include "arena/operation/operation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 
 std::string label(const Problem& problem) { return problem.operation().label(problem); }
+
+void require_known(const ContestantSpec& spec, const Device& device, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), spec.strategy) == known.end()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", label(spec),
+                            device.name(), fmt::join(known, ", ")));
+  }
+}
 
 std::vector<HostTensor> Operation::variation(const std::vector<HostTensor>& inputs, std::size_t index) const {
   std::vector<HostTensor> varied;

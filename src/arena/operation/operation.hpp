@@ -95,6 +95,17 @@ struct PreparedVariant {
   std::string strategy;
 };
 
+/// Throws Error(invalid_argument) that names the `known` strategies where the contestant's is none of them.
+void require_known(const ContestantSpec& spec, const Device& device, const std::vector<std::string>& known);
+
+[[nodiscard]] std::vector<std::string> strategy_names(const auto& strategies) {
+  std::vector<std::string> names;
+  for (const auto* strategy : strategies) {
+    names.emplace_back(strategy->name());
+  }
+  return names;
+}
+
 class Operation {
  public:
   virtual ~Operation() = default;

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "arena/config/config.hpp"
@@ -84,14 +87,35 @@ std::vector<Value> choices(const ProblemTable& tables, const std::string& key,
   return values;
 }
 
-/// `body` with `place` set to each of `values` in turn.
-template <class Values, class Place, class Body>
-void each(const Values& values, Place& place, const Body& body) {
-  for (const auto& value : values) {
-    place = value;
-    body();
+/// Lists that multiply, each into its place of a task.
+class Lists {
+ public:
+  template <class Value, class Place>
+  void over(const char* key, std::vector<Value> values, Place& place) {
+    loops_[key] = [values = std::move(values), &place](const Body& body) {
+      for (const auto& value : values) {
+        place = value;
+        body();
+      }
+    };
   }
-}
+
+  /// `body` with the places set to everything that they multiply to. `order` names lists, the outermost first; those
+  /// that there are not are passed over.
+  void each(const std::vector<std::string>& order, const std::function<void()>& body) const {
+    Body all = body;
+    for (auto key = order.rbegin(); key != order.rend(); ++key) {
+      if (const auto found = loops_.find(*key); found != loops_.end()) {
+        all = [&loop = found->second, inner = std::move(all)] { loop(inner); };
+      }
+    }
+    all();
+  }
+
+ private:
+  using Body = std::function<void()>;
+  std::map<std::string, std::function<void(const Body&)>> loops_;
+};
 
 /// Limits the product of the lists: a suite that could not be judged in a day is a mistake of its author.
 inline constexpr std::size_t max_problems = 4096;

@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "arena/predictions/foretold.hpp"
+#include "arena/predictions/predicted.hpp"
 #include "arena/timing/mode.hpp"
 #include "core/device_spec.hpp"
 #include "core/printable.hpp"
@@ -26,12 +26,12 @@ json parsed(std::string_view text, const char* what) {
 
 /// A run on another card says nothing about the intervals.
 void check_card(const json& intervals, const json& run) {
-  const std::string foretold = intervals.at("device");
+  const std::string predicted = intervals.at("device");
   const std::string ran = run.at("context").at("machine").value("gpu", "no GPU");
   const DeviceSpec* const card = find_device_spec(ran);
-  if (card == nullptr || card->name != foretold) {
+  if (card == nullptr || card->name != predicted) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("predict: what was foretold of {} is not scored by a run on {}", printable(foretold),
+                fmt::format("predict: what was foretold of {} is not scored by a run on {}", printable(predicted),
                             printable(ran)));
   }
 }
@@ -85,9 +85,9 @@ std::size_t IntervalScore::hits() const noexcept {
       std::count_if(times.begin(), times.end(), [](const ScoredInterval& one) { return one.hit(); }));
 }
 
-IntervalScore score(std::string_view foretold, std::string_view run) {
+IntervalScore score(std::string_view predicted, std::string_view run) {
   try {
-    const json intervals = parsed(foretold, "the file of predictions");
+    const json intervals = parsed(predicted, "the file of predictions");
     const json tournament = parsed(run, "the measured run");
     check_card(intervals, tournament);
     const std::map<Key, double> measured = measured_in(tournament);

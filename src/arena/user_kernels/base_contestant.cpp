@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/operation/operation.hpp"
 #include "arena/user_kernels/contestant.hpp"
 #include "thresher/error.hpp"

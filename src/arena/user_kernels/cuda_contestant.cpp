@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "arena/audit/expectations.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
 #include "arena/user_kernels/compile/cuda_build.hpp"
 #include "arena/user_kernels/process/cuda_process_rig.hpp"

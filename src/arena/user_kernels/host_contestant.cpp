@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/user_kernels/compile/host_build.hpp"
 #include "thresher/error.hpp"
 

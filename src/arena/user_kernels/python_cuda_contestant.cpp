@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
 #include "arena/user_kernels/process/python_cuda_rig.hpp"
 #include "arena/user_kernels/python_files.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/user_kernels/compile/host_toolchain.hpp"
 #include "arena/user_kernels/compile/python_interpreter.hpp"
 #include "arena/user_kernels/contestant.hpp"

@@ -1,4 +1,4 @@
-#include "arena/dual_gemm/generate.hpp"
+#include "arena/gemm/generate.hpp"
 #include "arena/operations.hpp"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ struct Deviations {
 };
 
 Deviations deviations(const Problem& problem, Distribution distribution) {
-  const auto inputs = dual_gemm_inputs(problem.as<DualGemmTask>(), distribution, 3);
-  const DualGemmProblem& gemm = dual_gemm(problem);
+  const auto inputs = dual_gemm_inputs(problem.as<ProductTask>(), distribution, 3);
+  const DualGemmProblem gemm = dual_gemm(problem);
   Deviations result;
   reference::products(inputs[0].view(), inputs[1].view(), inputs[2].view(), reference::whole(gemm),
                       reference::Accumulation::float64, 1, [&](std::size_t, std::size_t, double gate, double up) {
@@ -55,7 +55,7 @@ TEST(Generate, FullRangeGivesGateAndUpADeviationNearFour) {
 }
 
 TEST(Generate, FullRangeHoldsEveryCodeAndEveryFiniteScale) {
-  const auto inputs = dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4).as<DualGemmTask>(),
+  const auto inputs = dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4).as<ProductTask>(),
                                        Distribution::full_range, 3);
   for (const HostTensor& tensor : inputs) {
     std::set<int> codes;
@@ -72,7 +72,7 @@ TEST(Generate, FullRangeHoldsEveryCodeAndEveryFiniteScale) {
 TEST(Generate, FullRangeOfFp8HoldsEveryFiniteCodeAndScalesOfManyMagnitudes) {
   for (const Format format : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
     const auto inputs =
-        dual_gemm_inputs(problem_of(256, 1024, 1024, format, format).as<DualGemmTask>(), Distribution::full_range, 3);
+        dual_gemm_inputs(problem_of(256, 1024, 1024, format, format).as<ProductTask>(), Distribution::full_range, 3);
     for (const HostTensor& tensor : inputs) {
       const std::set<std::uint8_t> codes(tensor.values.begin(), tensor.values.end());
       EXPECT_EQ(codes.size(), 254U) << name(format) << tensor.name;
@@ -98,8 +98,8 @@ TEST(Generate, TurnedRowsTakeTheirScalesAlong) {
                                        {Format::fp8_block, ScaleLayout::column_major},
                                        {Format::nvfp4, ScaleLayout::row_major},
                                        {Format::nvfp4, ScaleLayout::blocked}}) {
-    DualGemmTask task{{.m = 37, .n = 256, .k = 272, .a = format, .b = format}, layout};
-    const auto inputs = dual_gemm_inputs(task, Distribution::full_range, 3);
+    const DualGemmProblem problem{.m = 37, .n = 256, .k = 272, .a = format, .b = format};
+    const auto inputs = dual_gemm_inputs(dense_task(problem, layout), Distribution::full_range, 3);
     for (const HostTensor& tensor : inputs) {
       const std::int64_t shift = tensor.is_weight ? 128 : 5;
       const HostTensor turned = rotate_rows(tensor, shift);
@@ -115,7 +115,7 @@ TEST(Generate, TurnedRowsTakeTheirScalesAlong) {
 }
 
 TEST(Generate, ContestMagnitudesReachOneAndAHalfAndScalesOne) {
-  const auto inputs = dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4).as<DualGemmTask>(),
+  const auto inputs = dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4).as<ProductTask>(),
                                        Distribution::contest, 3);
   for (const HostTensor& tensor : inputs) {
     float largest = 0;
@@ -154,7 +154,7 @@ TEST(Generate, IntegersAreIntegersAndTheirGatesLarge) {
 TEST(Generate, SpecialsAreStrewnInAndLeaveMostRowsFinite) {
   for (const Format format : operand_formats) {
     const Problem problem = problem_of(64, 96, 208, format, format);
-    const auto inputs = dual_gemm_inputs(problem.as<DualGemmTask>(), Distribution::specials, 3);
+    const auto inputs = dual_gemm_inputs(problem.as<ProductTask>(), Distribution::specials, 3);
     int finite = 0;
     reference::products(inputs[0].view(), inputs[1].view(), inputs[2].view(), reference::whole(dual_gemm(problem)),
                         reference::Accumulation::float64, 1, [&](std::size_t, std::size_t, double gate, double up) {
@@ -168,9 +168,9 @@ TEST(Generate, SpecialsAreStrewnInAndLeaveMostRowsFinite) {
 TEST(Generate, TheSeedDecidesEverything) {
   const Problem problem = problem_of(5, 7, 32, Format::nvfp4, Format::fp16);
   for (const Distribution distribution : all_distributions) {
-    const auto one = dual_gemm_inputs(problem.as<DualGemmTask>(), distribution, 9);
-    const auto same = dual_gemm_inputs(problem.as<DualGemmTask>(), distribution, 9);
-    const auto other = dual_gemm_inputs(problem.as<DualGemmTask>(), distribution, 10);
+    const auto one = dual_gemm_inputs(problem.as<ProductTask>(), distribution, 9);
+    const auto same = dual_gemm_inputs(problem.as<ProductTask>(), distribution, 9);
+    const auto other = dual_gemm_inputs(problem.as<ProductTask>(), distribution, 10);
     for (std::size_t i = 0; i < one.size(); ++i) {
       EXPECT_EQ(one[i].values, same[i].values);
       EXPECT_EQ(one[i].scales, same[i].scales);
@@ -188,7 +188,7 @@ TEST(Generate, VariationsTurnRowsWithTheirScales) {
   // b1 turns by 3 rows for each set, so set 3 starts with row 9.
   EXPECT_TRUE(std::equal(varied[1].values.begin(), varied[1].values.begin() + 16, plain[1].values.begin() + 9 * 16));
   EXPECT_TRUE(std::equal(varied[1].scales.begin(), varied[1].scales.begin() + 2, plain[1].scales.begin() + 9 * 2));
-  problem.as<DualGemmTask>().scale_layout = ScaleLayout::blocked;
+  problem.as<ProductTask>().scale_layout = ScaleLayout::blocked;
   const auto blocked = operation.inputs(problem, Distribution::contest, 9);
   const auto blocked_varied = operation.variation(blocked, 3);
   EXPECT_EQ(blocked_varied[1].scales.size(), blocked[1].scales.size());

@@ -3,13 +3,13 @@
 
 #include "arena/audit/disassembler.hpp"
 #include "arena/contestants/registry.hpp"
-#include "arena/dual_gemm/machine_code.hpp"
-#include "arena/dual_gemm/task.hpp"
 #include "arena/emulation/examine.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/gates/audited.hpp"
 #include "arena/gates/match.hpp"
 #include "arena/gates/race_free.hpp"
+#include "arena/gemm/task.hpp"
+#include "arena/operation/planned_code.hpp"
 #include "arena/predictions/predictions.hpp"
 #include "arena/rig/card_rig.hpp"
 #include "core/device_spec.hpp"
@@ -72,7 +72,7 @@ TEST_F(ToyStrategies, ShowTheirMachineCode) {
   if (!runtime::nvrtc_status().problem.empty()) {
     GTEST_SKIP() << runtime::nvrtc_status().problem;
   }
-  const MachineCode code = dual_gemm_machine_code(h200(), "sm_90a", problem_, options_);
+  const MachineCode code = machine_code_of(ops::planned_call(problem_, options_, h200()), "sm_90a");
   ASSERT_EQ(code.kernels.size(), 1U) << code.not_judged;
 }
 

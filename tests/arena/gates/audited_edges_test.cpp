@@ -4,9 +4,10 @@
 #include <algorithm>
 
 #include "arena/audit/disassembler.hpp"
-#include "arena/dual_gemm/machine_code.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
+#include "arena/operation/planned_code.hpp"
 #include "arena/suites/suite.hpp"
+#include "ops/forecast.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -25,7 +26,7 @@ TEST(LibraryMachineCode, KeepsItsPromisesAtTheEdges) {
       options.strategy = strategy;
       MachineCode code;
       try {
-        code = dual_gemm_machine_code(device_spec("H200"), "sm_90a", dual_gemm(problem), options);
+        code = machine_code_of(ops::planned_call(dual_gemm(problem), options, device_spec("H200")), "sm_90a");
       } catch (const Error&) {
         continue;  // not made for these formats
       }

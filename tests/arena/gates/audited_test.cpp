@@ -1,6 +1,6 @@
 // The gate `audited` as a tournament judges it.
 #include "arena/gates/audited.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,7 +14,6 @@
 
 #include "arena/audit/expectations.hpp"
 #include "arena/audit/recorded.hpp"
-#include "arena/dual_gemm/machine_code.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "arena/planted.hpp"
@@ -22,6 +21,7 @@
 #include "ops/attention_call.hpp"
 #include "ops/built_in_cubins.hpp"
 #include "ops/cuda_programs.hpp"
+#include "ops/forecast.hpp"
 #include "strategies/gemm/registry.hpp"
 #include "support/scratch_folder.hpp"
 
@@ -195,7 +195,7 @@ TEST_P(LibraryCode, IsWhatItsStrategyPromises) {
     const DualGemmProblem problem{m, 4096, 7168, format, format, Format::fp16, {}};
     MachineCode code;
     try {
-      code = dual_gemm_machine_code(device_spec("H200"), "sm_90a", problem, options);
+      code = machine_code_of(ops::planned_call(problem, options, device_spec("H200")), "sm_90a");
     } catch (const Error& error) {
       if (runtime::nvrtc_status().problem.empty()) {
         FAIL() << error.what();
@@ -222,7 +222,7 @@ TEST(LibraryMachineCode, ProductsOfAnotherLibraryAreSaidToBeThat) {
   DualGemmOptions options;
   options.strategy = "two_pass";
   const DualGemmProblem problem{64, 256, 256, Format::fp16, Format::fp16, Format::fp16, {}};
-  const MachineCode code = dual_gemm_machine_code(device_spec("H200"), "sm_90a", problem, options);
+  const MachineCode code = machine_code_of(ops::planned_call(problem, options, device_spec("H200")), "sm_90a");
   EXPECT_TRUE(code.kernels.empty());
   EXPECT_NE(code.not_judged.find("cuBLASLt"), std::string::npos);
 }

@@ -50,8 +50,8 @@ TEST(Correctness, AnHonestKernelPassesEveryDistributionAndFormat) {
 TEST(Correctness, AnHonestKernelPassesWithBlockedScalesAndOtherActivations) {
   for (const ActivationKind kind : {ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
     Problem problem = problem_of(129, 40, 208);
-    problem.as<DualGemmTask>().scale_layout = ScaleLayout::blocked;
-    dual_gemm(problem).activation.kind = kind;
+    problem.as<ProductTask>().scale_layout = ScaleLayout::blocked;
+    problem.as<ProductTask>().problem.activation->kind = kind;
     const Finding finding = judge(honest_kernel, problem);
     EXPECT_TRUE(finding.correct) << finding.sentence;
   }

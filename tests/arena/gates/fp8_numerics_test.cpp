@@ -3,9 +3,8 @@
 
 #include <cstring>
 
-#include "arena/dual_gemm/generate.hpp"
-#include "arena/dual_gemm/inspector.hpp"
-#include "arena/dual_gemm/judge.hpp"
+#include "arena/gemm/generate.hpp"
+#include "arena/gemm/judge.hpp"
 #include "arena/random.hpp"
 #include "formats/numbers.hpp"
 #include "reference/tolerance.hpp"
@@ -20,7 +19,7 @@ struct SummedCall {
   SummedCall(const DualGemmProblem& of, Distribution from, Accumulation accumulation)
       : problem(of),
         distribution(from),
-        inputs(dual_gemm_inputs({of}, from, 11)),
+        inputs(dual_gemm_inputs(dense_task(of), from, 11)),
         c(make_host_tensor("c", of.out, {of.m, of.n})) {
     const reference::Outputs outputs = reference::plain_low_precision(
         of, inputs[0].view(), inputs[1].view(), inputs[2].view(), reference::whole(of), accumulation);
@@ -39,12 +38,13 @@ struct SummedCall {
   }
 
   [[nodiscard]] Finding judged_as(Numerics numerics) const {
-    return make_dual_gemm_judge(problem, distribution, inputs, {DeviceKind::cuda, numerics}, 7)->judge({c});
+    return make_product_judge(dense_task(problem), distribution, inputs, {DeviceKind::cuda, numerics}, 7)->judge({c});
   }
 
   /// What the inspector says against the first of some looks that it does not like.
   [[nodiscard]] std::string fault_as(Numerics numerics) const {
-    const auto inspector = make_dual_gemm_inspector(problem, distribution, inputs, {DeviceKind::cuda, numerics}, 7);
+    const auto inspector =
+        make_product_inspector(dense_task(problem), distribution, inputs, {DeviceKind::cuda, numerics}, 7);
     Random random(5);
     for (int i = 0; i < 40; ++i) {
       Look look = inspector->choose(random);

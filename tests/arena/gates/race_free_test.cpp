@@ -2,7 +2,7 @@
 // cannot be emulated is not judged.
 #include "arena/gates/race_free.hpp"
 #include "arena/attention/task.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 
 #include <gtest/gtest.h>
 
@@ -199,8 +199,9 @@ TEST_F(RaceFreeGateTest, PlannedKernelsOfTheOriginsProblemsPass) {
   EXPECT_EQ(fused.outcome, Outcome::passed) << fused.sentence;
   EXPECT_EQ(std::get<RaceFreeEvidence>(fused.evidence).kernels.size(), 2U);
   for (Problem& problem : suite_.problems) {
-    dual_gemm(problem).a = dual_gemm(problem).b = Format::nvfp4;
-    dual_gemm(problem).out = Format::fp16;
+    GroupedProblem& product = problem.as<ProductTask>().problem;
+    product.a = product.b = Format::nvfp4;
+    product.out = Format::fp16;
   }
   const GateResult packed = judge("packed");
   EXPECT_EQ(packed.outcome, Outcome::passed) << packed.sentence;
@@ -229,8 +230,8 @@ class CompiledOnRequest : public RaceFreeGateTest {
     if (const runtime::HostCompiler compiler = runtime::find_host_compiler(); !compiler.problem.empty()) {
       GTEST_SKIP() << compiler.problem;
     }
-    dual_gemm(suite_.problems[0]) = {
-        .m = 256, .n = 4096, .k = 4096, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
+    suite_.problems[0] = problem_of(
+        DualGemmProblem{.m = 256, .n = 4096, .k = 4096, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16});
   }
   /// What the kernel `racy` or `ordered` of this text does on one schedule.
   static emulator::Report run(const std::string& kernel) {

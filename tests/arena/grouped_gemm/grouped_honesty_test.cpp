@@ -8,7 +8,7 @@ namespace thresher::arena {
 namespace {
 
 Problem small(RowLayout layout = RowLayout::packed) {
-  GroupedTask task;
+  ProductTask task;
   task.problem = {.n = 24, .k = 48, .layout = layout, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
   task.problem.activation = Activation{};
   task.problem.bias = true;
@@ -60,7 +60,7 @@ TEST(GroupedHonesty, WhoeverRemembersTheCountsIsCaught) {
 /// Every expert gets as many rows as the others, whatever the offsets say; right where they are.
 TEST(GroupedHonesty, WhoeverAssumesEqualCountsIsCaught) {
   Problem equal = small();
-  auto& task = equal.as<GroupedTask>();
+  auto& task = equal.as<ProductTask>();
   task.counts = {4, 4, 4, 4};
   task = completed(std::move(task));
   const auto results = probed(
@@ -98,7 +98,7 @@ TEST(GroupedHonesty, WhoeverSkipsGroupsThatLookEmptyIsCaught) {
 /// A group of a single row is not worth a tile.
 TEST(GroupedHonesty, WhoeverSkipsGroupsOfOneRowIsCaught) {
   Problem without = small();
-  auto& task = without.as<GroupedTask>();
+  auto& task = without.as<ProductTask>();
   task.counts = {0, 6, 0, 10};
   task = completed(std::move(task));
   const auto results = probed(

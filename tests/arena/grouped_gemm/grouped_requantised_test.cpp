@@ -5,15 +5,14 @@
 
 #include "arena/contestants/registry.hpp"
 #include "arena/gates/correctness.hpp"
-#include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/planted_grouped.hpp"
 #include "arena/operation/inspector.hpp"
 
 namespace thresher::arena {
 namespace {
 
-GroupedTask requantised_task(Format out, RowLayout layout = RowLayout::packed) {
-  GroupedTask task;
+ProductTask requantised_task(Format out, RowLayout layout = RowLayout::packed) {
+  ProductTask task;
   task.problem = {.n = 256, .k = 80, .layout = layout, .a = Format::bf16, .b = Format::bf16, .out = out};
   task.problem.activation = Activation{};
   task.counts = {0, 9, 1, 0, 30};
@@ -25,7 +24,7 @@ GroupedTask requantised_task(Format out, RowLayout layout = RowLayout::packed) {
   return completed(std::move(task));
 }
 
-std::vector<GroupedTask> requantised_tasks() {
+std::vector<ProductTask> requantised_tasks() {
   return {requantised_task(Format::fp8_block),
           requantised_task(Format::fp8_block, RowLayout::slots),
           requantised_task(Format::fp8_block, RowLayout::gathered),
@@ -34,7 +33,7 @@ std::vector<GroupedTask> requantised_tasks() {
           requantised_task(Format::fp8_tensor, RowLayout::slots)};
 }
 
-Finding judged_requantised(const GroupedTask& task, const GroupedKernel& kernel,
+Finding judged_requantised(const ProductTask& task, const GroupedKernel& kernel,
                            Distribution distribution = Distribution::normal) {
   FakeRig rig;
   const Trial trial = make_trial(problem_of(task), distribution, {DeviceKind::cpu}, 11);
@@ -43,7 +42,7 @@ Finding judged_requantised(const GroupedTask& task, const GroupedKernel& kernel,
 
 TEST(GroupedRequantised, HonestKernelsPass) {
   const auto library = library_registry(Device::cpu())->create({"grouped_dual_gemm", "by_expert"});
-  for (const GroupedTask& task : requantised_tasks()) {
+  for (const ProductTask& task : requantised_tasks()) {
     for (const Distribution distribution : {Distribution::integers, Distribution::specials}) {
       const Finding planted = judged_requantised(task, [](GroupedKernelCall& call) { call.compute(); }, distribution);
       EXPECT_TRUE(planted.correct) << label_of(task) << " " << name(distribution) << ": " << planted.sentence;
@@ -118,16 +117,16 @@ TEST(GroupedRequantised, WrongScalesAreFound) {
 }
 
 TEST(GroupedRequantised, TheInspectorSeesWrongScalesAndCodes) {
-  const GroupedTask task = requantised_task(Format::fp8_block);
+  const ProductTask task = requantised_task(Format::fp8_block);
   const Problem problem = problem_of(task);
-  const auto inputs = grouped_inputs(task, Distribution::normal, 5);
+  const auto inputs = product_inputs(task, Distribution::normal, 5);
   InputsOfCall pointers;
   for (const HostTensor& input : inputs) {
     pointers.push_back(&input);
   }
   const auto inspector = problem.operation().inspector(problem, Distribution::normal, inputs, {}, 3);
   const auto made_by = [&](const GroupedKernel& kernel) {
-    std::vector<HostTensor> outputs = grouped_outputs_of(task);
+    std::vector<HostTensor> outputs = product_outputs(task);
     FakeRig rig;
     std::vector<DeviceSet> sets;
     sets.emplace_back(rig.memory(), inputs, outputs);

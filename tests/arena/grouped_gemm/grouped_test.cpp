@@ -12,9 +12,8 @@
 #include "arena/emulation/examine.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/gates/correctness.hpp"
-#include "arena/grouped_gemm/operation.hpp"
+#include "arena/gemm/routing.hpp"
 #include "arena/grouped_gemm/planted_grouped.hpp"
-#include "arena/grouped_gemm/routing.hpp"
 #include "arena/operation/inspector.hpp"
 #include "arena/operations.hpp"
 #include "arena/suites/suite.hpp"
@@ -54,8 +53,8 @@ TEST(Routing, ExpertsOfOtherGpusTakeTheirShare) {
   EXPECT_EQ(sum(routed_counts({1, 1, 1000000, Routing::uniform}, 2)), 1);
 }
 
-GroupedTask ragged() {
-  GroupedTask task;
+ProductTask ragged() {
+  ProductTask task;
   task.problem = {.n = 72, .k = 80, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
   task.problem.activation = Activation{};
   task.counts = {0, 9, 1, 0, 30};
@@ -63,8 +62,8 @@ GroupedTask ragged() {
   return completed(std::move(task));
 }
 
-std::vector<GroupedTask> all_forms() {
-  std::vector<GroupedTask> tasks{ragged()};
+std::vector<ProductTask> all_forms() {
+  std::vector<ProductTask> tasks{ragged()};
   for (const Format format : {Format::fp16, Format::nvfp4}) {
     tasks.push_back(ragged());
     tasks.back().problem.a = tasks.back().problem.b = format;
@@ -79,7 +78,7 @@ std::vector<GroupedTask> all_forms() {
   for (const RowLayout layout : {RowLayout::slots, RowLayout::gathered}) {
     for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
       tasks.push_back(ragged());
-      GroupedTask& task = tasks.back();
+      ProductTask& task = tasks.back();
       task.problem.layout = layout;
       task.problem.row_weights = true;
       task.problem.a = task.problem.b = Format::nvfp4;
@@ -99,7 +98,7 @@ std::vector<GroupedTask> all_forms() {
   return tasks;
 }
 
-Finding judged(const GroupedTask& task, const GroupedKernel& kernel,
+Finding judged(const ProductTask& task, const GroupedKernel& kernel,
                Distribution distribution = Distribution::full_range) {
   FakeRig rig;
   const Trial trial = make_trial(problem_of(task), distribution, {DeviceKind::cpu}, 11);
@@ -109,7 +108,7 @@ Finding judged(const GroupedTask& task, const GroupedKernel& kernel,
 const GroupedKernel honest = [](GroupedKernelCall& call) { call.compute(); };
 
 TEST(GroupedArena, AnHonestKernelPassesEveryFormAndDistribution) {
-  for (const GroupedTask& task : all_forms()) {
+  for (const ProductTask& task : all_forms()) {
     for (const Distribution distribution : all_distributions) {
       const Finding finding = judged(task, honest, distribution);
       EXPECT_TRUE(finding.correct) << label_of(task) << " " << name(distribution) << ": " << finding.sentence;
@@ -120,7 +119,7 @@ TEST(GroupedArena, AnHonestKernelPassesEveryFormAndDistribution) {
 TEST(GroupedArena, TheCpusStrategyPassesEveryFormAndDistribution) {
   const auto contestant = library_registry(Device::cpu())->create({"grouped_dual_gemm", "by_expert"});
   FakeRig rig;
-  for (const GroupedTask& task : all_forms()) {
+  for (const ProductTask& task : all_forms()) {
     for (const Distribution distribution : all_distributions) {
       const Trial trial = make_trial(problem_of(task), distribution, {DeviceKind::cpu}, 7);
       const Finding finding = run_trial(trial, *contestant, rig).finding;
@@ -129,8 +128,8 @@ TEST(GroupedArena, TheCpusStrategyPassesEveryFormAndDistribution) {
   }
 }
 
-std::vector<GroupedTask> gemms() {
-  std::vector<GroupedTask> tasks;
+std::vector<ProductTask> gemms() {
+  std::vector<ProductTask> tasks;
   for (const Format format : {Format::bf16, Format::nvfp4, Format::fp8_block}) {
     for (const bool bias : {false, true}) {
       tasks.push_back(
@@ -143,7 +142,7 @@ std::vector<GroupedTask> gemms() {
 TEST(GemmArena, TheCpusStrategyPassesEveryFormAndDistribution) {
   const auto contestant = library_registry(Device::cpu())->create({"gemm", "by_expert"});
   FakeRig rig;
-  for (const GroupedTask& task : gemms()) {
+  for (const ProductTask& task : gemms()) {
     for (const Distribution distribution : all_distributions) {
       const Trial trial = make_trial(problem_of(task), distribution, {DeviceKind::cpu}, 7);
       const Finding finding = run_trial(trial, *contestant, rig).finding;
@@ -154,7 +153,7 @@ TEST(GemmArena, TheCpusStrategyPassesEveryFormAndDistribution) {
 
 /// A row too few, and one that is another's.
 TEST(GemmArena, ARowThatIsNotComputedIsFound) {
-  for (const GroupedTask& task : gemms()) {
+  for (const ProductTask& task : gemms()) {
     EXPECT_TRUE(judged(task, honest).correct) << label_of(task);
     const Finding finding = judged(task, [](GroupedKernelCall& call) {
       call.compute();
@@ -167,7 +166,7 @@ TEST(GemmArena, ARowThatIsNotComputedIsFound) {
 }
 
 TEST(GemmArena, ItsInputsHaveNoOffsets) {
-  const GroupedTask task = gemms().back();
+  const ProductTask task = gemms().back();
   const Problem problem = problem_of(task);
   EXPECT_EQ(problem.operation().name(), "gemm");
   EXPECT_EQ(label(problem), "33x72x144 fp8_block*fp8_block->bf16 bias(bf16)");
@@ -181,7 +180,7 @@ TEST(GemmArena, ItsInputsHaveNoOffsets) {
   EXPECT_FALSE(problem.operation().rearranged(problem, Distribution::normal, 1, 1).has_value());
   const std::optional<Problem> near = problem.operation().neighbour(problem);
   ASSERT_TRUE(near);
-  EXPECT_EQ(near->as<GroupedTask>().problem.experts, 1);
+  EXPECT_EQ(near->as<ProductTask>().problem.experts, 1);
   EXPECT_EQ(&near->operation(), &problem.operation());
 }
 
@@ -190,7 +189,7 @@ TEST(GemmArena, EdgesOfTheSuiteAreOfEveryFormat) {
   std::set<Format> formats;
   for (const Problem& problem : suite.problems) {
     EXPECT_EQ(problem.operation().name(), "gemm");
-    formats.insert(problem.as<GroupedTask>().problem.b);
+    formats.insert(problem.as<ProductTask>().problem.b);
   }
   EXPECT_EQ(formats.size(), 6U);
 }
@@ -198,7 +197,7 @@ TEST(GemmArena, EdgesOfTheSuiteAreOfEveryFormat) {
 TEST(GroupedArena, SeedsGiveExpertsOtherCounts) {
   std::set<std::vector<std::uint8_t>> offsets;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    const auto inputs = grouped_inputs(ragged(), Distribution::normal, seed);
+    const auto inputs = product_inputs(ragged(), Distribution::normal, seed);
     const auto found =
         std::find_if(inputs.begin(), inputs.end(), [](const HostTensor& input) { return input.name == "offsets"; });
     ASSERT_NE(found, inputs.end());
@@ -213,7 +212,7 @@ TEST(GroupedArena, SeedsGiveExpertsOtherCounts) {
 }
 
 TEST(GroupedArena, RowsOfNobodyAreNaN) {
-  const auto inputs = grouped_inputs(ragged(), Distribution::full_range, 3);
+  const auto inputs = product_inputs(ragged(), Distribution::full_range, 3);
   const Tensor a = inputs.front().view();
   for (const std::int64_t row : {0, 2, 43, 45}) {
     EXPECT_TRUE(std::isnan(formats::element(a, row, 5))) << row;
@@ -222,11 +221,11 @@ TEST(GroupedArena, RowsOfNobodyAreNaN) {
 }
 
 TEST(GroupedArena, OtherCountsKeepTheRowsAndFitTheSlots) {
-  GroupedTask slots = ragged();
+  ProductTask slots = ragged();
   slots.problem.layout = RowLayout::slots;
   slots.problem.rows = 0;
   slots = completed(std::move(slots));
-  for (const GroupedTask& task : {ragged(), slots}) {
+  for (const ProductTask& task : {ragged(), slots}) {
     std::set<std::vector<std::int64_t>> seen;
     for (std::uint64_t change = 0; change < 5; ++change) {
       const auto counts = other_counts(task, change, 5);
@@ -240,7 +239,7 @@ TEST(GroupedArena, OtherCountsKeepTheRowsAndFitTheSlots) {
 
 struct Mistake {
   const char* fault;
-  GroupedTask task;
+  ProductTask task;
   GroupedKernel kernel;
 };
 
@@ -256,7 +255,7 @@ void assume_equal_counts(GroupedKernelCall& call) {
 }
 
 TEST(GroupedArena, MistakesOfGroupedKernelsAreFound) {
-  GroupedTask weighted = ragged();
+  ProductTask weighted = ragged();
   weighted.problem.row_weights = true;
   const std::vector<Mistake> mistakes{
       {"writes rows of nobody", ragged(),
@@ -322,9 +321,9 @@ TEST(GroupedArena, OffsetsOfTheFirstCallAreFoundOut) {
 }
 
 TEST(GroupedArena, TheInspectorSeesWrongElementsAndRowsOfNobody) {
-  const GroupedTask task = ragged();
-  const auto inputs = grouped_inputs(task, Distribution::full_range, 5);
-  std::vector<HostTensor> outputs = grouped_outputs_of(task);
+  const ProductTask task = ragged();
+  const auto inputs = product_inputs(task, Distribution::full_range, 5);
+  std::vector<HostTensor> outputs = product_outputs(task);
   std::fill(outputs[0].values.begin(), outputs[0].values.end(), first_poison);
   FakeRig rig;
   std::vector<DeviceSet> sets;
@@ -358,16 +357,16 @@ TEST(GroupedArena, TheInspectorSeesWrongElementsAndRowsOfNobody) {
 }
 
 TEST(GroupedArena, CostsAreThoseOfTheRowsThatAreOwnedAndTheExpertsThatHaveAny) {
-  const GroupedTask task = ragged();
+  const ProductTask task = ragged();
   const Cost cost = problem_of(task).operation().cost(problem_of(task));
   EXPECT_DOUBLE_EQ(cost.operations, 4.0 * 40 * 72 * 80);
   EXPECT_DOUBLE_EQ(cost.compulsory_bytes, 2.0 * (40 * 80 + 2 * 3 * 72 * 80 + 40 * 72));
 }
 
 TEST(GroupedArena, SmallerProblemsEndAndStayProblems) {
-  for (const GroupedTask& task : all_forms()) {
+  for (const ProductTask& task : all_forms()) {
     Problem problem = problem_of(task);
-    problem.as<GroupedTask>().problem.n = 2048;
+    problem.as<ProductTask>().problem.n = 2048;
     for (int i = 0; i < 40; ++i) {
       const auto half = problem.operation().smaller(problem);
       if (!half) {
@@ -438,9 +437,9 @@ TEST(GroupedSuites, AreReadAndNameTheirProblems) {
 /// What the gate `race-free` examines, and `thresher emulate` prints.
 TEST(GroupedEmulation, KernelsOfEveryStrategySayWhatTheyAreAndAreCleanOnTheirEdges) {
   const std::vector<std::uint64_t> seeds{0, 1};
-  for (const GroupedKind kind : {GroupedKind::dual, GroupedKind::plain, GroupedKind::dense}) {
-    const GroupedOperation operation(kind);
-    const EmulatedOperation& emulated = *operation.emulated();
+  for (const Operation* const operation :
+       {&grouped_dual_gemm_operation(), &grouped_gemm_operation(), &gemm_operation()}) {
+    const EmulatedOperation& emulated = *operation->emulated();
     for (const std::string& strategy : emulated.strategies()) {
       for (const auto& kernel : emulated.samples(strategy, nullptr)) {
         EXPECT_TRUE(kernel->title().starts_with("grouped_gemm " + strategy)) << kernel->title();

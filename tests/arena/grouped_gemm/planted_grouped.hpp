@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "arena/grouped_gemm/inputs.hpp"
-#include "arena/grouped_gemm/task.hpp"
+#include "arena/gemm/inputs.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/planted.hpp"
 #include "formats/requantise.hpp"
 #include "reference/grouped_judgement.hpp"
@@ -15,7 +15,7 @@ namespace thresher::arena {
 
 /// One call of a host kernel; what it computes are the rows that `call.owned` gives to experts.
 struct GroupedKernelCall {
-  GroupedTask task;
+  ProductTask task;
   reference::GroupedCall call;
   std::size_t set = 0;
   int number = 0;  ///< calls of this runner before this one
@@ -60,7 +60,7 @@ using GroupedKernel = std::function<void(GroupedKernelCall&)>;
 
 class PlantedGroupedRunner final : public Runner {
  public:
-  PlantedGroupedRunner(const GroupedTask& task, const std::vector<DeviceSet>& sets, GroupedKernel kernel,
+  PlantedGroupedRunner(const ProductTask& task, const std::vector<DeviceSet>& sets, GroupedKernel kernel,
                        FakeClock* clock)
       : task_(task), sets_(sets), kernel_(std::move(kernel)), clock_(clock) {}
   void run(Stream, std::size_t set) override {
@@ -78,7 +78,7 @@ class PlantedGroupedRunner final : public Runner {
   }
 
  private:
-  GroupedTask task_;
+  ProductTask task_;
   const std::vector<DeviceSet>& sets_;
   GroupedKernel kernel_;
   FakeClock* clock_;
@@ -93,7 +93,7 @@ class PlantedGroupedContestant final : public Contestant {
   Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing"}; }
   Answer compile(const Problem&) const override { return {true, "compiled with the tests"}; }
   std::unique_ptr<Runner> prepare(const Problem& problem, Memory&, const std::vector<DeviceSet>& sets) const override {
-    return std::make_unique<PlantedGroupedRunner>(problem.as<GroupedTask>(), sets, make_(), clock_);
+    return std::make_unique<PlantedGroupedRunner>(problem.as<ProductTask>(), sets, make_(), clock_);
   }
 
  private:

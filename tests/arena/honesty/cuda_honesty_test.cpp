@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "arena/contestants/registry.hpp"
-#include "arena/dual_gemm/task.hpp"
 #include "arena/gates/honest.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/rig/cuda_rig.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"

@@ -141,8 +141,9 @@ TEST(Honesty, NoHonestContestantIsAccusedInAHundredTournaments) {
 TEST(Honesty, TheGateNamesTheCheatTheExperimentAndTheProblem) {
   Suite suite;
   suite.distributions = {Distribution::contest};
-  suite.problems = {cheats::planted_problem(), cheats::planted_problem()};
-  dual_gemm(suite.problems[0]).m = 70;  // the cheaper one is asked
+  DualGemmProblem dearer = dual_gemm(cheats::planted_problem());
+  dearer.m = 70;
+  suite.problems = {problem_of(dearer), cheats::planted_problem()};  // the cheaper one is asked
   for (const cheats::Cheat& cheat : cheats::all_cheats()) {
     if (cheat.name != "cache_by_pointer") {
       continue;
@@ -167,8 +168,8 @@ TEST(Honesty, TheGateNamesTheCheatTheExperimentAndTheProblem) {
 /// Problems of which half of the outputs, or all of them, are the same whatever the inputs are.
 std::vector<Problem> problems_that_cannot_tell() {
   std::vector<Problem> all(2, cheats::planted_problem());
-  dual_gemm(all[0]).activation = {.kind = ActivationKind::swiglu_clamped, .limit = 1e-30F};
-  dual_gemm(all[1]).activation = {.kind = ActivationKind::swiglu_clamped, .up_offset = 3e38F};
+  all[0].as<ProductTask>().problem.activation = {.kind = ActivationKind::swiglu_clamped, .limit = 1e-30F};
+  all[1].as<ProductTask>().problem.activation = {.kind = ActivationKind::swiglu_clamped, .up_offset = 3e38F};
   return all;
 }
 

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/operation/operation.hpp"
 #include "arena/planted.hpp"
 

@@ -1,5 +1,5 @@
 #include "arena/panel/panel.hpp"
-#include "arena/dual_gemm/options.hpp"
+#include "arena/gemm/options.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <map>
 
-#include "arena/dual_gemm/task.hpp"
 #include "arena/expect_error.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/suites/suite.hpp"
 #include "ops/forecast.hpp"
 
@@ -101,7 +101,7 @@ TEST(PitchRanking, PredictsWhatTheLedgerKeeps) {
   Pitch pitch = pitch_of("block_tokens = 256");
   pitch.baseline.knobs = {};
   const std::vector<Problem> problems{load_suite("origin").problems.front()};
-  const DualGemmProblem& problem = dual_gemm(problems.front());
+  const DualGemmProblem problem = dual_gemm(problems.front());
   const DeviceSpec& device = device_spec("H200");
   const double before = ops::forecast(problem, DualGemmOptions{.strategy = "packed"}, device).us();
   const planner::Prediction after =

@@ -1,5 +1,5 @@
 #include "arena/predictions/predictions.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/report/run_json.hpp"
 
 #include <gtest/gtest.h>

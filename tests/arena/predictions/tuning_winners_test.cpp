@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "arena/dual_gemm/task.hpp"
 #include "arena/expect_error.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/operation/contestant_spec.hpp"
 #include "arena/sample_run.hpp"
 

@@ -1,5 +1,5 @@
 #include "arena/profile/profile.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 
 #include <gtest/gtest.h>
 

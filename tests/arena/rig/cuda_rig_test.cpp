@@ -1,6 +1,6 @@
 // The arena on a GPU: its memory, its clock, and two_pass before the gate `correct`.
 #include "arena/rig/cuda_rig.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 
 #include <gtest/gtest.h>
 
@@ -137,7 +137,7 @@ TEST(CudaFastNumerics, PassTheGateCorrectByTheirOwnDefinitionAlone) {
   }
   for (const Format tokens : {Format::nvfp4, Format::fp16, Format::bf16}) {
     for (const Distribution distribution : all_distributions) {
-      dual_gemm(problem).a = tokens;
+      problem.as<ProductTask>().problem.a = tokens;
       const Maker maker{DeviceKind::cuda, contestant->numerics()};
       const TrialResult result = run_trial(make_trial(problem, distribution, maker, 5), *contestant, *rig);
       EXPECT_TRUE(result.finding.correct) << result.problem << " " << result.distribution << ": "

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "arena/contestants/registry.hpp"
-#include "arena/dual_gemm/task.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/gates/match.hpp"
+#include "arena/gemm/task.hpp"
 #include "core/device_spec.hpp"
 
 namespace thresher::arena {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -48,7 +48,7 @@ Calls::Calls(const Problem& problem, Memory& memory, const std::vector<DeviceSet
   if (workspace_bytes > 0) {
     workspace_ = std::make_unique<GuardedBuffer>(memory, workspace_bytes);
   }
-  const DualGemmProblem& gemm = dual_gemm(problem);
+  const DualGemmProblem gemm = dual_gemm(problem);
   for (const DeviceSet& set : sets) {
     const Tensor& c = set.tensor("c");
     thresher_own_dual_gemm call{};

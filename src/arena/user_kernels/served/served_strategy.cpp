@@ -2,7 +2,7 @@
 #include <unordered_map>
 
 #include "arena/contestants/registry.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/gemm/task.hpp"
 #include "arena/operation/operation.hpp"
 #include "arena/user_kernels/served/served.hpp"
 #include "thresher/error.hpp"
@@ -51,15 +51,8 @@ DeviceSet set_of(const thresher_own_dual_gemm& call) {
 }
 
 Problem problem_of_call(const thresher_own_dual_gemm& call) {
-  DualGemmTask task;
-  task.problem = {call.m,
-                  call.n,
-                  call.k,
-                  format_of(call.a.format),
-                  format_of(call.b1.format),
-                  format_of(call.c_format),
-                  activation_of(call)};
-  return problem_of(task);
+  return problem_of(DualGemmProblem{call.m, call.n, call.k, format_of(call.a.format), format_of(call.b1.format),
+                                    format_of(call.c_format), activation_of(call)});
 }
 
 class ServedStrategy final : public Served {

@@ -1,0 +1,16 @@
+#pragma once
+/// Parts of a layer's Operation (operation.cpp), in files of their own.
+#include "arena/moe_layer/task.hpp"
+#include "arena/operation/operation.hpp"
+
+namespace thresher::arena {
+
+// fields.cpp
+void add_layer_problems(bool is_dense, const ProblemTable& tables, std::vector<Problem>& problems);
+/// Ragged beside every tile; some choices are skipped, and some tokens have an expert twice.
+[[nodiscard]] LayerTask layer_example(bool is_dense);
+
+// emulated.cpp
+[[nodiscard]] const EmulatedOperation* layer_emulation(bool is_dense);
+
+}  // namespace thresher::arena
