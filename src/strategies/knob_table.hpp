@@ -34,6 +34,7 @@ struct Knob {
   std::function<void(Config&, const std::string&)> assign;  ///< from one of `allowed`
   std::function<std::string(const Config&)> spelling;       ///< a C++ expression; null: the code does not depend on it
   bool is_flag = false;                                     ///< 1 and 0 are read as true and false
+  std::function<bool(const Config&)> applies{};             ///< null: to every configuration
 
   [[nodiscard]] bool is_chosen() const { return !allowed.empty(); }
 };
@@ -123,12 +124,19 @@ Knob<Config> of_launch(Knob<Config> knob) {
   return knob;
 }
 
+/// A knob of some configurations. Others keep its default value, and their users do not see it.
+template <class Config>
+Knob<Config> only_where(bool (*applies)(const Config&), Knob<Config> knob) {
+  knob.applies = applies;
+  return knob;
+}
+
 /// The members of Config in the order of their declaration.
 template <class Config>
 class KnobTable {
  public:
   /// `type` is Config's name in C++.
-  KnobTable(std::string_view type, std::initializer_list<Knob<Config>> knobs) : type_(type), knobs_(knobs) {}
+  KnobTable(std::string_view type, std::vector<Knob<Config>> knobs) : type_(type), knobs_(std::move(knobs)) {}
 
   [[nodiscard]] std::vector<KnobHelp> help() const {
     std::vector<KnobHelp> lines;
@@ -144,7 +152,7 @@ class KnobTable {
   [[nodiscard]] Knobs knobs(const Config& config) const {
     Knobs all;
     for (const Knob<Config>& knob : knobs_) {
-      if (knob.is_chosen()) {
+      if (is_offered(knob, config)) {
         all.set(std::string(knob.name), knob.text(config));
       }
     }
@@ -155,7 +163,7 @@ class KnobTable {
   /// value and the allowed ones.
   [[nodiscard]] Config with(Config config, const Knobs& knobs, std::string_view strategy) const {
     for (const auto& [name, value] : knobs) {
-      const Knob<Config>& knob = find(name, strategy);
+      const Knob<Config>& knob = find(name, config, strategy);
       const std::string meant = knob.is_flag && value == "1" ? "true" : knob.is_flag && value == "0" ? "false" : value;
       if (std::find(knob.allowed.begin(), knob.allowed.end(), meant) == knob.allowed.end()) {
         throw Error(ErrorCode::invalid_argument, fmt::format("the knob {} of strategy {} is {}, expected one of {}",
@@ -180,13 +188,20 @@ class KnobTable {
   [[nodiscard]] std::size_t size() const noexcept { return knobs_.size(); }
 
  private:
-  const Knob<Config>& find(const std::string& name, std::string_view strategy) const {
-    const auto knob = std::find_if(knobs_.begin(), knobs_.end(),
-                                   [&](const Knob<Config>& one) { return one.is_chosen() && one.name == name; });
+  static bool is_offered(const Knob<Config>& knob, const Config& config) {
+    return knob.is_chosen() && (!knob.applies || knob.applies(config));
+  }
+
+  const Knob<Config>& find(const std::string& name, const Config& config, std::string_view strategy) const {
+    const auto knob = std::find_if(knobs_.begin(), knobs_.end(), [&](const Knob<Config>& one) {
+      return one.name == name && is_offered(one, config);
+    });
     if (knob == knobs_.end()) {
       std::vector<std::string_view> names;
-      for (const KnobHelp& line : help()) {
-        names.push_back(line.name);
+      for (const Knob<Config>& one : knobs_) {
+        if (is_offered(one, config)) {
+          names.push_back(one.name);
+        }
       }
       throw Error(ErrorCode::invalid_argument, fmt::format("the strategy {} has no knob {}, expected one of {}",
                                                            strategy, name, fmt::join(names, ", ")));

@@ -13,10 +13,15 @@ namespace {
 
 const std::string header = "pipeline/tensor_operations.hpp";
 const std::array<Refusal, 9> refusals{{
-    {"there are no 'void load_constant(const LoadSlot&, const Tile&, u32 k_step) const' and 'load_fresh' alike", 1},
-    {"there is no 'void multiply(Shared<u8> slot, Columns sums, Columns scales, bool first) const'", 1},
-    {"there is no 'Ahead ahead(const Tile&, u32 half, Shared<u32> scratch) const'", 1},
-    {"there is no 'void finish(sums, const Tile&, u32 half, Shared<u8> staging, const Ahead&) const'", 1},
+    {"there are no 'void load_weights(const LoadSlot&, const Tile&, u32 k_step, u32 member) const', 'load_tokens' "
+     "alike "
+     "and 'u32 slot_load_bytes(const Tile&) const'",
+     1},
+    {"there is no 'void multiply(Shared<u8> slot, Columns sums, Columns scales, u32 tile_width, bool first) const'", 1},
+    {"there is no 'Ahead ahead(const Tile&, const BlockPlace&, Shared<u32> scratch) const'", 1},
+    {"there is no 'void finish(sums, const Tile&, u32 first, const BlockPlace&, Shared<u8> staging, const Ahead&) "
+     "const'",
+     1},
     {"the sums and a set of scales for each slot take more than the 512 columns of tensor memory", 1},
     {"slots and staging take more than 227 KiB of shared memory", 1},
     {"slots start at swizzle atoms: their bytes are a multiple of 1024", 1},

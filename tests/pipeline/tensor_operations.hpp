@@ -1,7 +1,7 @@
 #pragma once
 // Small operations of the tensor memory skeleton: one in order, and with BAD_OPERATIONS others that each have one thing
 // wrong.
-#include "pipeline/tensor_skeleton.hpp"
+#include "pipeline/tcgen05_skeleton.hpp"
 
 namespace thresher::pipeline::test {
 
@@ -10,32 +10,32 @@ using namespace machine;
 /// What every operation has.
 struct Common {
   static constexpr TensorShape shape{.stages = 2, .slot_bytes = 1024, .sum_columns = 64, .scale_columns = 32};
-  static constexpr u32 slot_load_bytes = 1024;
   struct Tile {};
   struct Ahead {};
 
   TH_DEVICE u32 tiles() const { return 1; }
   TH_DEVICE Tile tile(u32, u32) const { return {}; }
   TH_DEVICE u32 k_steps() const { return 1; }
+  TH_DEVICE u32 slot_load_bytes(const Tile&) const { return 1024; }
   TH_DEVICE void prefetch() const {}
   TH_DEVICE Global<u64> profile() const { return {}; }
 };
 
 struct Plain : Common {
-  TH_DEVICE void load_constant(const LoadSlot&, const Tile&, u32) const {}
-  TH_DEVICE void load_fresh(const LoadSlot&, const Tile&, u32) const {}
-  TH_DEVICE void multiply(Shared<u8>, tensor_memory::Columns, tensor_memory::Columns, bool) const {}
-  TH_DEVICE Ahead ahead(const Tile&, u32, Shared<u32>) const { return {}; }
+  TH_DEVICE void load_weights(const LoadSlot&, const Tile&, u32, u32) const {}
+  TH_DEVICE void load_tokens(const LoadSlot&, const Tile&, u32, u32) const {}
+  TH_DEVICE void multiply(Shared<u8>, tensor_memory::Columns, tensor_memory::Columns, u32, bool) const {}
+  TH_DEVICE Ahead ahead(const Tile&, const BlockPlace&, Shared<u32>) const { return {}; }
   template <class Sums>
-  TH_DEVICE void finish(const Sums&, const Tile&, u32, Shared<u8>, const Ahead&) const {}
+  TH_DEVICE void finish(const Sums&, const Tile&, u32, const BlockPlace&, Shared<u8>, const Ahead&) const {}
 };
 
 #ifndef BAD_OPERATIONS
 TH_KERNEL(192, 1)
-kernel() { run_tensor(Plain{}); }
+kernel() { run_tcgen05(Plain{}); }
 #else
 struct MisspeltLoad : Plain {
-  TH_DEVICE void load_fresh(const LoadSlot&, const Tile&) const {}
+  TH_DEVICE void load_tokens(const LoadSlot&, const Tile&) const {}
 };
 struct MistypedMultiply : Plain {
   TH_DEVICE void multiply(Shared<u8>, tensor_memory::Columns, bool) const {}
@@ -74,16 +74,16 @@ struct Unshaped {};
 
 TH_KERNEL(192, 1)
 kernel() {
-  run_tensor(MisspeltLoad{});
-  run_tensor(MistypedMultiply{});
-  run_tensor(MistypedAhead{});
-  run_tensor(MistypedFinish{});
-  run_tensor(TooManyColumns{});
-  run_tensor(TooManyBytes{});
-  run_tensor(SlotsBetweenAtoms{});
-  run_tensor(OneAccumulatorOfAPersistentBlock{});
-  run_tensor(SplitOfAPersistentBlock{});
-  run_tensor(Unshaped{});
+  run_tcgen05(MisspeltLoad{});
+  run_tcgen05(MistypedMultiply{});
+  run_tcgen05(MistypedAhead{});
+  run_tcgen05(MistypedFinish{});
+  run_tcgen05(TooManyColumns{});
+  run_tcgen05(TooManyBytes{});
+  run_tcgen05(SlotsBetweenAtoms{});
+  run_tcgen05(OneAccumulatorOfAPersistentBlock{});
+  run_tcgen05(SplitOfAPersistentBlock{});
+  run_tcgen05(Unshaped{});
 }
 #endif
 

@@ -10,11 +10,11 @@
 #include "reference/plain_sums.hpp"
 #include "strategies/gemm/dense.hpp"
 #include "strategies/gemm/samples.hpp"
+#include "strategies/gemm/tcgen05/strategy.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"
-#include "strategies/grouped_gemm/tcgen05/strategy.hpp"
-#include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
 #include "support/grouped_checks.hpp"
 
 namespace thresher::strategies::grouped_gemm {

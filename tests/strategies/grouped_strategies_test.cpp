@@ -62,6 +62,8 @@ TEST(GroupedStrategies, SumsAndScalesFitIntoTensorMemory) {
              "shared memory: ");
   expect_one(strategy("tcgen05").infeasible_reasons(problem, Knobs::parse("block_tokens=128 stages=7"), h200()),
              "strategy tcgen05 needs nvfp4 tokens");
+  expect_one(strategy("tcgen05").infeasible_reasons(problem, Knobs::parse("block_tokens=48 stages=2"), b200()),
+             "tile: 48 tokens are no width where widths are powers of two");
   EXPECT_FALSE(strategy("tcgen05").candidates(problem, {}, b200()).empty());
 }
 
@@ -127,7 +129,8 @@ TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
              "tensor memory: 640 columns");
   EXPECT_EQ(strategy.infeasible_reasons(one, Knobs::parse("block_tokens=256 stages=4"), b200()), nothing);
   expect_one(strategy.infeasible_reasons(one, Knobs::parse("block_tokens=256 stages=4"), h200()),
-             "strategy tcgen05_plain takes fp16 with fp16 or bf16 with bf16 on a Blackwell GPU");
+             "strategy tcgen05_plain needs fp16 with fp16, bf16 with bf16, or fp8_tensor or fp8_row with either, and a "
+             "Blackwell GPU");
   EXPECT_EQ(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=32 stages=5 split_k=2"), b200()), nothing);
   expect_one(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=64 stages=4 split_k=2"), b200()),
              "split-K: 64 tokens are over the 32");

@@ -11,10 +11,10 @@
 #include "cpu/moe_rows.hpp"
 #include "emulated_case.hpp"
 #include "strategies/gemm/gather.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"
-#include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/params.hpp"
 #include "strategies/moe_layer/tensors.hpp"
@@ -269,7 +269,7 @@ TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
   EXPECT_EQ(of_gate_up(columns, "H200", 1025, plain), (Titles{"count the choices", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, exact), (Titles{sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, fast), (Titles{"quantize the tokens", sorts, "multiply"}));
-  EXPECT_EQ(of_gate_up(grouped_gemm::tcgen05_strategy(), "B200", 1025, codes),
+  EXPECT_EQ(of_gate_up(gemm::tcgen05_strategy(), "B200", 1025, codes),
             (Titles{"count the choices", "sort the choices", "prepare the rows", "multiply"}));
 }
 

@@ -8,12 +8,12 @@
 
 #include "core/integers.hpp"
 #include "strategies/direct_launch.hpp"
-#include "strategies/dual_gemm/tcgen05/device/kernel.hpp"
-#include "strategies/dual_gemm/tcgen05/device/prepare_tokens.hpp"
 #include "strategies/gemm/nvfp4_operands.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/device/operation.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/device/prepare.hpp"
 #include "support/dual_gemm_case.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05::test {
+namespace thresher::strategies::gemm::tcgen05_block_scaled::test {
 
 using strategies::test::address_of;
 using strategies::test::map_of;
@@ -52,7 +52,7 @@ class Call {
   /// What one product finds.
   template <Config config>
   emulator::Report multiply(std::uint64_t seed) {
-    Params params = product_params();
+    DenseParams params = product_params();
     profile_.assign(std::size_t{blocks_of<config>(params)} * profile_words<config>(), 0);
     params.profile = {address_of(profile_.data())};
     emulator::GlobalMemory memory;
@@ -91,7 +91,7 @@ class Call {
 
  private:
   template <Config config>
-  static u32 blocks_of(const Params& params) {
+  static u32 blocks_of(const DenseParams& params) {
     constexpr u32 tiles_each = 3;  // of a persistent kernel's clusters: one more than there are accumulators
     const u32 tiles = params.token_tiles * params.output_tiles;
     const u32 clusters = config.persistent ? std::max(tiles / tiles_each, 1U) : tiles;
@@ -114,8 +114,8 @@ class Call {
 
   std::vector<emulator::Finding> pack(std::uint64_t seed) {
     PackParams params{};
-    params.gate = weight_matrix(host_.b1_gate.view());
-    params.up = weight_matrix(host_.b2_up.view());
+    params.gate = token_matrix(host_.b1_gate.view());
+    params.up = token_matrix(host_.b2_up.view());
     params.codes = {address_of(weights_.data())};
     params.scales = {address_of(weight_scales_.data())};
     params.k_steps = k_steps(extents_.k);
@@ -150,7 +150,7 @@ class Call {
     return emulator::launch(shape, options(seed), memory, [&params] { prepare_tokens_kernel(params); }).findings;
   }
 
-  Params product_params() {
+  DenseParams product_params() {
     using machine::ElementType;
     using machine::Swizzle;
     const Tensor a = host_.a.view();
@@ -159,7 +159,7 @@ class Call {
     const u64 k_blocks = scale_k_blocks(extents_.k);
     const u64 row_bytes = given ? static_cast<u64>(a.strides[0]) / 2 : prepared_row_bytes(extents_.k);
     const void* scales = given ? static_cast<const void*>(a.scales.data) : token_scales_.data();
-    Params params{};
+    DenseParams params{};
     params.weights = map_of(weights_.data(), ElementType::uint8, Swizzle::b128, {slot_row_bytes, tile_rows, steps},
                             {slot_row_bytes, weight_block_bytes}, {slot_row_bytes, tile_rows, 1});
     params.weight_scales =
@@ -177,9 +177,9 @@ class Call {
     const Tensor c = host_.c.view();
     params.c = {address_of(c.data)};
     params.c_row_stride = static_cast<u64>(c.strides[0]);
-    params.token_scale = {address_of(a.global_scale)};
-    params.gate_scale = {address_of(host_.b1_gate.view().global_scale)};
-    params.up_scale = {address_of(host_.b2_up.view().global_scale)};
+    params.token_factors = {address_of(a.global_scale)};
+    params.gate_factors = {address_of(host_.b1_gate.view().global_scale)};
+    params.up_factors = {address_of(host_.b2_up.view().global_scale)};
     params.m = extents_.m;
     params.n = extents_.n;
     params.k = extents_.k;
@@ -203,4 +203,4 @@ class Call {
   std::vector<u64> profile_;
 };
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05::test
+}  // namespace thresher::strategies::gemm::tcgen05_block_scaled::test

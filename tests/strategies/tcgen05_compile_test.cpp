@@ -9,23 +9,20 @@
 #include "runtime/nvrtc.hpp"
 #include "strategies/device_program.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05 {
+namespace thresher::strategies::gemm {
 namespace {
 
-/// Of `header` in the folder device/ of a strategy of `operation`.
+/// Of `header` in the folder device/ of a strategy.
 struct Source {
-  std::string operation = "dual_gemm";
-  std::string strategy = "tcgen05";
-  std::string header = "kernel.hpp";
+  std::string strategy = "tcgen05_block_scaled";
+  std::string header = "operation.hpp";
 };
 
 runtime::Cubin compile(const Source& source, const std::vector<std::string>& kernels, const char* arch) {
   const std::span<const EmbeddedFile> headers = device_sources();
   return runtime::compile({.title = source.strategy,
-                           .text = "#include \"strategies/" + source.operation + "/" + source.strategy + "/device/" +
-                                   source.header + "\"\nusing namespace thresher::strategies::" + source.operation +
-                                   ";\nusing namespace thresher::strategies::" + source.operation +
-                                   "::" + source.strategy + ";\n",
+                           .text = "#include \"strategies/gemm/" + source.strategy + "/device/" + source.header +
+                                   "\"\nusing namespace thresher::strategies::gemm::" + source.strategy + ";\n",
                            .headers = {headers.begin(), headers.end()},
                            .kernels = kernels,
                            .options = {},
@@ -51,94 +48,107 @@ void expect_clean(const Source& source, const std::vector<std::string>& kernels,
 }
 
 TEST(Tcgen05Compile, EveryWayToShareAndToFinish) {
-  expect_clean({}, {
-                       "kernel<Config{.blocks = 1, .block_tokens = 16, .stages = 10}>",
-                       "kernel<Config{.blocks = 1, .block_tokens = 128, .stages = 6}>",
-                       "kernel<Config{.blocks = 2, .block_tokens = 16, .stages = 10}>",
-                       "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 8}>",
-                       "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 5}>",
-                       "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 8, .unsigned_scales = true}>",
-                       "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 7, .persistent = true}>",
-                       "kernel<Config{.blocks = 2, .block_tokens = 80, .stages = 6, .persistent = true}>",
-                       "kernel<Config{.blocks = 1, .block_tokens = 64, .stages = 8, .split_k = 2}>",
-                       "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 8, .split_k = 2}>",
-                       "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 5, .split_k = 2}>",
-                   });
+  expect_clean(
+      {}, {
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 16, .stages = 10}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 128, .stages = 6}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 16, .stages = 10}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 8}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, .stages = 5}>",
+              "kernel<Config{.unsigned_scales = true, .dense = true, .output = Number::fp16, .blocks = 2, "
+              ".block_tokens = 128, .stages = 8}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 7, "
+              ".persistent = true}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 80, .stages = 6, "
+              ".persistent = true}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 64, .stages = 8, "
+              ".split_k = 2}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 8, "
+              ".split_k = 2}>",
+              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, .stages = 5, "
+              ".split_k = 2}>",
+          });
   expect_clean({},
-               {"kernel<Config{.blocks = 1, .block_tokens = 64, .stages = 8, .split_k = 2}>",
-                "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 7, .persistent = true}>"},
+               {"kernel<Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 64, .stages = 8, "
+                ".split_k = 2}>",
+                "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 7, "
+                ".persistent = true}>"},
                {"sm_103a"});
 }
 
 TEST(Tcgen05Compile, EveryOutput) {
-  expect_clean({},
-               {
-                   "kernel<Config{.output = Number::bf16, .activation = ActivationCode::gelu_tanh, .stages = 8}>",
-                   "kernel<Config{.output = Number::fp32, .activation = ActivationCode::swiglu_clamped, .stages = 8}>",
-                   "kernel<Config{.output = Number::fp32, .block_tokens = 64, .stages = 9, .split_k = 2}>",
-               });
+  expect_clean(
+      {},
+      {
+          "kernel<Config{.dense = true, .output = Number::bf16, .activation = ActivationCode::gelu_tanh, .stages = 8}>",
+          "kernel<Config{.dense = true, .output = Number::fp32, .activation = ActivationCode::swiglu_clamped, .stages "
+          "= 8}>",
+          "kernel<Config{.dense = true, .output = Number::fp32, .block_tokens = 64, .stages = 9, .split_k = 2}>",
+      });
 }
 
 /// A profile is of the kernel that a user runs: with timestamps, or without a part, it must not spill either.
 TEST(Tcgen05Compile, Profiled) {
   expect_clean({}, {
-                       "kernel<Config{.stages = 8, .profiled = true}>",
-                       "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::no_epilogue}>",
-                       "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::epilogue_twice}>",
-                       "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::loads_only}>",
-                       "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::products_only}>",
+                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .profiled = true}>",
+                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .ablation = "
+                       "thresher::pipeline::Ablation::no_epilogue}>",
+                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .ablation = "
+                       "thresher::pipeline::Ablation::epilogue_twice}>",
+                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .ablation = "
+                       "thresher::pipeline::Ablation::loads_only}>",
+                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .ablation = "
+                       "thresher::pipeline::Ablation::products_only}>",
                    });
 }
 
 TEST(Tcgen05Compile, PlainOperands) {
-  expect_clean({.strategy = "tcgen05_plain"},
-               {"kernel<Config{.blocks = 1, .block_tokens = 128, .stages = 4}>",
-                "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 4}>",
-                "kernel<Config{.operand = Number::fp16, .output = Number::fp16, .stages = 5, .persistent = true}>",
-                "kernel<Config{.blocks = 1, .block_tokens = 16, .stages = 6, .split_k = 2}>",
-                "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 5, .split_k = 2}>",
-                "kernel<Config{.output = Number::fp32, .blocks = 2, .block_tokens = 256, .stages = 4, .split_k = 2}>"});
+  expect_clean({.strategy = "tcgen05"},
+               {"kernel<Config{.dense = true, .blocks = 1, .block_tokens = 128, .stages = 4}>",
+                "kernel<Config{.dense = true, .blocks = 2, .block_tokens = 256, .stages = 4}>",
+                "kernel<Config{.operand = Number::fp16, .dense = true, .output = Number::fp16, .stages = 5, "
+                ".persistent = true}>",
+                "kernel<Config{.dense = true, .blocks = 1, .block_tokens = 16, .stages = 6, .split_k = 2}>",
+                "kernel<Config{.dense = true, .blocks = 2, .block_tokens = 128, .stages = 5, .split_k = 2}>",
+                "kernel<Config{.dense = true, .output = Number::fp32, .blocks = 2, .block_tokens = 256, .stages = 4, "
+                ".split_k = 2}>"});
 }
 
 TEST(Tcgen05Compile, Fp8Operands) {
-  expect_clean(
-      {.strategy = "tcgen05_plain"},
-      {"kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::tensor, .weight_scaling = Scaling::tensor, "
-       ".blocks = 2, .block_tokens = 256, .stages = 4}>",
-       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
-       ".blocks = 2, .block_tokens = 256, .stages = 4}>",
-       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::tensor, "
-       ".blocks = 1, .block_tokens = 128, .stages = 4}>",
-       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, "
-       ".weight_scaling = Scaling::row, .output = Number::fp32, .blocks = 1, .block_tokens = 16, .stages = 6, .split_k "
-       "= 2}>",
-       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
-       ".stages = 5, .split_k = 2}>",
-       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
-       ".stages = 5, .persistent = true}>"});
-  expect_clean({.strategy = "tcgen05_plain"},
+  expect_clean({.strategy = "tcgen05"},
+               {"kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::tensor, .weight_scaling = "
+                "Scaling::tensor, .dense = true, .blocks = 2, .block_tokens = 256, .stages = 4}>",
+                "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+                ".dense = true, .blocks = 2, .block_tokens = 256, .stages = 4}>",
+                "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = "
+                "Scaling::tensor, .dense = true, .blocks = 1, .block_tokens = 128, .stages = 4}>",
+                "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+                ".dense = true, .output = Number::fp32, .blocks = 1, .block_tokens = 16, .stages = 6, .split_k = 2}>",
+                "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+                ".dense = true, .stages = 5, .split_k = 2}>",
+                "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+                ".dense = true, .stages = 5, .persistent = true}>"});
+  expect_clean({.strategy = "tcgen05"},
                {"kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
-                ".stages = 5, .persistent = true}>"},
+                ".dense = true, .stages = 5, .persistent = true}>"},
                {"sm_103a"});
 }
 
 TEST(Tcgen05Compile, Experts) {
-  expect_clean({.operation = "grouped_gemm"},
+  expect_clean({},
                {"kernel<Config{.blocks = 1, .stages = 5}>", "kernel<Config{.blocks = 2, .stages = 7}>",
                 "kernel<Config{.output = Number::fp32, .matrices = 1, .blocks = 2, .stages = 7}>",
                 "kernel<Config{.bias = true, .row_weights = true, .gathered = true, .blocks = 2, .block_tokens = 160, "
                 ".stages = 4}>",
                 "kernel<Config{.block_tokens = 32, .stages = 8, .split_k = 2}>"});
-  expect_clean({.operation = "grouped_gemm"}, {"kernel<Config{.blocks = 2, .stages = 7}>"}, {"sm_103a"});
-  expect_clean({.operation = "grouped_gemm", .header = "pack.hpp"},
-               {"pack_experts_kernel<1>", "pack_experts_kernel<2>"});
-  expect_clean({.operation = "grouped_gemm", .header = "prepare_rows.hpp"},
-               {"prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, false>",
-                "prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, true>"});
+  expect_clean({}, {"kernel<Config{.blocks = 2, .stages = 7}>"}, {"sm_103a"});
+  expect_clean({.header = "prepare.hpp"}, {"pack_experts_kernel<1>", "pack_experts_kernel<2>"});
+  expect_clean({.header = "prepare.hpp"}, {"prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, false>",
+                                           "prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, true>"});
 }
 
 TEST(Tcgen05Compile, PlainExperts) {
-  const Source source{.operation = "grouped_gemm", .strategy = "tcgen05_plain"};
+  const Source source{.strategy = "tcgen05"};
   expect_clean(source,
                {"kernel<Config{.blocks = 1, .block_tokens = 64, .stages = 5}>",
                 "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 5}>",
@@ -159,9 +169,7 @@ TEST(Tcgen05Compile, PlainExperts) {
                {"sm_103a"});
 }
 
-TEST(Tcgen05Compile, Preparation) {
-  expect_clean({.header = "prepare_tokens.hpp"}, {"pack_kernel", "prepare_tokens_kernel"});
-}
+TEST(Tcgen05Compile, Preparation) { expect_clean({.header = "prepare.hpp"}, {"pack_kernel", "prepare_tokens_kernel"}); }
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::tcgen05
+}  // namespace thresher::strategies::gemm

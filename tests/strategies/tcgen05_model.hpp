@@ -7,12 +7,12 @@
 
 #include "formats/scales.hpp"
 #include "machine/emulator/engine/tensor_arithmetic.hpp"
-#include "strategies/dual_gemm/tcgen05/config.hpp"
 #include "strategies/gemm/device/activation.hpp"
 #include "strategies/gemm/device/number_type.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/config.hpp"
 #include "support/dual_gemm_case.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05::test {
+namespace thresher::strategies::gemm::tcgen05_block_scaled::test {
 
 /// A row's blocks of 64 along K, with the signs of its scales in its codes.
 inline std::vector<emulator::Nvfp4Row> blocks_of_row(const Tensor& matrix, std::int64_t row) {
@@ -71,8 +71,8 @@ std::vector<std::uint8_t> model(thresher::test::DualGemmCase& host) {
         const float rest = sum(weight, token, middle, weight.size());
         return middle == 0 ? rest : sum(weight, token, 0, middle) + rest;
       };
-      const float value = dual_gemm::activate<config.activation>(whole(gate_row) * gate_factor,
-                                                                 whole(up_row) * up_factor, host.problem.activation);
+      const float value = activate<config.activation>(whole(gate_row) * gate_factor, whole(up_row) * up_factor,
+                                                      host.problem.activation);
       std::uint32_t word = machine::convert::float_bits(value);
       if constexpr (config.output != Number::fp32) {
         word = machine::convert::pack<typename NumberType<config.output>::type>(value, value);
@@ -94,4 +94,4 @@ inline std::vector<std::uint8_t> without_gaps(const Tensor& c) {
   return rows;
 }
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05::test
+}  // namespace thresher::strategies::gemm::tcgen05_block_scaled::test

@@ -14,10 +14,10 @@
 #include "formats/elements.hpp"
 #include "machine/emulator/engine/tensor_arithmetic.hpp"
 #include "strategies/direct_launch.hpp"
-#include "strategies/dual_gemm/tcgen05_plain/device/kernel.hpp"
 #include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/tcgen05/device/operation.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_plain::test {
+namespace thresher::strategies::gemm::tcgen05::test {
 
 using strategies::test::address_of;
 using strategies::test::map_of;
@@ -50,8 +50,8 @@ inline machine::TensorMap operand_map(const Config& config, const Tensor& tensor
                 {static_cast<u64>(tensor.strides[0] * element_bytes(config.operand))}, {slot_k(config), rows});
 }
 
-inline Params params_for(const Config& config, const Operands& call) {
-  Params params{};
+inline DenseParams params_for(const Config& config, const Operands& call) {
+  DenseParams params{};
   params.gate = operand_map(config, call.gate, block_outputs);
   params.up = operand_map(config, call.up, block_outputs);
   params.tokens = operand_map(config, call.tokens, loaded_tokens(config));
@@ -84,7 +84,7 @@ inline void add_operand(emulator::GlobalMemory& memory, const std::string& name,
 /// What the emulator finds wrong with it; empty when nothing is.
 template <Config config>
 std::string run(const Operands& call, std::uint64_t seed) {
-  const Params params = params_for(config, call);
+  const DenseParams params = params_for(config, call);
   emulator::GlobalMemory memory;
   add_operand(memory, "gate", call.gate, config.weight_scaling, emulator::Use::input);
   add_operand(memory, "up", call.up, config.weight_scaling, emulator::Use::input);
@@ -161,8 +161,8 @@ template <Config config>
 bool is_what_instructions_give(const Operands& call) {
   for (std::int64_t i = 0; i < call.c.shape[0]; ++i) {
     for (std::int64_t j = 0; j < call.c.shape[1]; ++j) {
-      const float value = dual_gemm::activate<config.activation>(
-          scaled_sum<config>(call, call.gate, j, i), scaled_sum<config>(call, call.up, j, i), call.activation);
+      const float value = activate<config.activation>(scaled_sum<config>(call, call.gate, j, i),
+                                                      scaled_sum<config>(call, call.up, j, i), call.activation);
       if (std::isnan(value) && std::isnan(formats::element(call.c, i, j))) {
         continue;  // whatever its sign
       }
@@ -180,4 +180,4 @@ bool is_what_instructions_give(const Operands& call) {
   return true;
 }
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05_plain::test
+}  // namespace thresher::strategies::gemm::tcgen05::test

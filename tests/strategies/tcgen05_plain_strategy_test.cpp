@@ -7,11 +7,11 @@
 #include <set>
 #include <variant>
 
-#include "strategies/dual_gemm/tcgen05_plain/params.hpp"
-#include "strategies/dual_gemm/tcgen05_plain/program.hpp"
 #include "strategies/gemm/registry.hpp"
+#include "strategies/gemm/tcgen05/kernel.hpp"
+#include "strategies/gemm/tcgen05/params.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_plain {
+namespace thresher::strategies::gemm::tcgen05 {
 namespace {
 
 const DeviceSpec& card() { return device_spec("B200"); }
@@ -67,7 +67,7 @@ TEST(Tcgen05PlainStrategy, EveryCandidateCanBePlannedAndFitsItsKernel) {
       EXPECT_EQ(std::any_of(all.begin(), all.end(), splits), k > 64) << m << " " << k;
       for (const Knobs& knobs : all) {
         const PlannedCall call = plain().plan(plain_problem(m, 4096, k), knobs, card());
-        EXPECT_TRUE(pipeline::fits(shape_of(knob_table().with({}, knobs, "plain")))) << knobs.text();
+        EXPECT_TRUE(pipeline::fits(shape_of(knob_table().with({.dense = true}, knobs, "plain")))) << knobs.text();
         EXPECT_EQ(call.knobs, knobs);
       }
     }
@@ -103,9 +103,9 @@ TEST(Tcgen05PlainStrategy, LaunchesItsKernelOverAllTiles) {
                                     Tensor::contiguous(at(0x40000), Format::bf16, {300, 1000})};
   LaunchArguments arguments;
   EXPECT_TRUE(product_of(call).bind({tensors, nullptr, nullptr}, arguments));
-  ASSERT_EQ(arguments.size(), sizeof(Params));
-  Params params;
-  std::memcpy(&params, arguments.data(), sizeof(Params));
+  ASSERT_EQ(arguments.size(), sizeof(DenseParams));
+  DenseParams params;
+  std::memcpy(&params, arguments.data(), sizeof(DenseParams));
   EXPECT_EQ(params.token_tiles, 3U);
   EXPECT_EQ(params.output_tiles, 4U);
   EXPECT_EQ(params.k_steps, 9U);
@@ -186,7 +186,7 @@ TEST(Tcgen05PlainStrategy, BindsTheScalesOfEachOperand) {
   LaunchArguments arguments;
   EXPECT_TRUE(product_of(call).bind({tensors, nullptr, nullptr}, arguments));
   product_of(call).bind_weights({tensors, nullptr, nullptr}, arguments);
-  Params params;
+  DenseParams params;
   ASSERT_EQ(arguments.size(), sizeof params);
   std::memcpy(&params, arguments.data(), sizeof params);
   EXPECT_EQ(params.token_scales.address, 0x11000U);
@@ -209,4 +209,4 @@ TEST(Tcgen05PlainStrategy, BindsTheScalesOfEachOperand) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::tcgen05_plain
+}  // namespace thresher::strategies::gemm::tcgen05

@@ -11,7 +11,7 @@
 #include "strategies/tcgen05_plain_case.hpp"
 #include "support/dual_gemm_case.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_plain {
+namespace thresher::strategies::gemm::tcgen05 {
 namespace {
 
 using thresher::test::DualGemmCase;
@@ -49,28 +49,42 @@ std::string run_and_judge(DualGemmCase& host, std::uint64_t seed) {
 }
 
 constexpr std::array configs{
-    Config{.blocks = 1, .block_tokens = 32, .stages = 3},
-    Config{.operand = Number::fp16, .output = Number::fp16, .blocks = 2, .block_tokens = 64, .stages = 3},
+    Config{.dense = true, .blocks = 1, .block_tokens = 32, .stages = 3},
     Config{
-        .output = Number::fp32, .activation = ActivationCode::gelu_tanh, .blocks = 2, .block_tokens = 16, .stages = 2},
+        .operand = Number::fp16, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 64, .stages = 3},
+    Config{.dense = true,
+           .output = Number::fp32,
+           .activation = ActivationCode::gelu_tanh,
+           .blocks = 2,
+           .block_tokens = 16,
+           .stages = 2},
     Config{.operand = Number::fp16,
+           .dense = true,
            .output = Number::fp16,
            .activation = ActivationCode::swiglu_clamped,
            .blocks = 1,
            .block_tokens = 48,
            .stages = 2},
-    Config{.blocks = 2, .block_tokens = 32, .stages = 2, .persistent = true},
-    Config{.blocks = 1, .block_tokens = 32, .stages = 2, .split_k = 2},
-    Config{.operand = Number::fp16, .output = Number::fp32, .blocks = 2, .block_tokens = 48, .stages = 3, .split_k = 2},
+    Config{.dense = true, .blocks = 2, .block_tokens = 32, .stages = 2, .persistent = true},
+    Config{.dense = true, .blocks = 1, .block_tokens = 32, .stages = 2, .split_k = 2},
+    Config{.operand = Number::fp16,
+           .dense = true,
+           .output = Number::fp32,
+           .blocks = 2,
+           .block_tokens = 48,
+           .stages = 3,
+           .split_k = 2},
     Config{.operand = Number::e4m3,
            .token_scaling = Scaling::tensor,
            .weight_scaling = Scaling::tensor,
+           .dense = true,
            .blocks = 2,
            .block_tokens = 32,
            .stages = 3},
     Config{.operand = Number::e4m3,
            .token_scaling = Scaling::row,
            .weight_scaling = Scaling::row,
+           .dense = true,
            .output = Number::fp16,
            .blocks = 1,
            .block_tokens = 64,
@@ -78,6 +92,7 @@ constexpr std::array configs{
     Config{.operand = Number::e4m3,
            .token_scaling = Scaling::row,
            .weight_scaling = Scaling::tensor,
+           .dense = true,
            .output = Number::fp32,
            .activation = ActivationCode::swiglu_clamped,
            .blocks = 2,
@@ -87,6 +102,7 @@ constexpr std::array configs{
     Config{.operand = Number::e4m3,
            .token_scaling = Scaling::tensor,
            .weight_scaling = Scaling::row,
+           .dense = true,
            .blocks = 2,
            .block_tokens = 32,
            .stages = 2,
@@ -94,6 +110,7 @@ constexpr std::array configs{
     Config{.operand = Number::e4m3,
            .token_scaling = Scaling::row,
            .weight_scaling = Scaling::row,
+           .dense = true,
            .blocks = 1,
            .block_tokens = 128,
            .stages = 2,
@@ -135,7 +152,7 @@ TYPED_TEST(EmulatedPlain, ManySchedulesOfFewTiles) {
 }
 
 TEST(PlainTiles, TheLargestTile) {
-  constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 3};
+  constexpr Config config{.dense = true, .blocks = 2, .block_tokens = 256, .stages = 3};
   DualGemmCase host = DualGemmCase::random(problem_for(config, 250, 264, 72));
   ASSERT_EQ(run_and_judge<config>(host, 1), "");
 }
@@ -143,6 +160,7 @@ TEST(PlainTiles, TheLargestTile) {
 constexpr Config fp8_rows{.operand = Number::e4m3,
                           .token_scaling = Scaling::row,
                           .weight_scaling = Scaling::row,
+                          .dense = true,
                           .blocks = 2,
                           .block_tokens = 32,
                           .stages = 2};
@@ -178,7 +196,7 @@ TEST(PlainFp8, LargeScalesOfTokensMeetSmallOnesOfWeights) {
 
 /// What lands of the other pair's sums, and the staging behind it, take more than the slots.
 TEST(PlainTiles, TheLargestTileOfASplit) {
-  constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 2, .split_k = 2};
+  constexpr Config config{.dense = true, .blocks = 2, .block_tokens = 256, .stages = 2, .split_k = 2};
   constexpr pipeline::TensorShape shape = shape_of(config);
   static_assert(pipeline::landing_bytes(shape) + staging_bytes(config) > pipeline::slots_bytes(shape));
   DualGemmCase host = DualGemmCase::random(problem_for(config, 250, 264, 200));
@@ -190,6 +208,7 @@ TEST(PlainFp8, OneScaleOfAMatrixMayBeLeftOut) {
   constexpr Config config{.operand = Number::e4m3,
                           .token_scaling = Scaling::tensor,
                           .weight_scaling = Scaling::tensor,
+                          .dense = true,
                           .output = Number::fp32,
                           .blocks = 1,
                           .block_tokens = 16,
@@ -203,4 +222,4 @@ TEST(PlainFp8, OneScaleOfAMatrixMayBeLeftOut) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::tcgen05_plain
+}  // namespace thresher::strategies::gemm::tcgen05

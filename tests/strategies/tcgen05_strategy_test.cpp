@@ -6,14 +6,13 @@
 
 #include "runtime/nvrtc.hpp"
 #include "strategies/device_program.hpp"
-#include "strategies/dual_gemm/tcgen05/candidates.hpp"
-#include "strategies/dual_gemm/tcgen05/launches.hpp"
-#include "strategies/dual_gemm/tcgen05/program.hpp"
 #include "strategies/gemm/registry.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/params.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05 {
+namespace thresher::strategies::gemm::tcgen05_block_scaled {
 namespace {
 
 const DeviceSpec& b200() { return device_spec("B200"); }
@@ -46,7 +45,7 @@ std::vector<Tensor> tensors_of(const DualGemmProblem& problem, ScaleLayout layou
 
 struct Bound {
   LaunchArguments arguments;
-  Params params;
+  DenseParams params;
 };
 Bound bound_by(const KernelLaunch& launch, const std::vector<Tensor>& tensors) {
   Bound bound;
@@ -54,8 +53,8 @@ Bound bound_by(const KernelLaunch& launch, const std::vector<Tensor>& tensors) {
   if (launch.bind_weights) {
     launch.bind_weights({tensors, at(0x50000), at(0x600000)}, bound.arguments);
   }
-  if (bound.arguments.size() == sizeof(Params)) {
-    std::memcpy(&bound.params, bound.arguments.data(), sizeof(Params));
+  if (bound.arguments.size() == sizeof(DenseParams)) {
+    std::memcpy(&bound.params, bound.arguments.data(), sizeof(DenseParams));
   }
   return bound;
 }
@@ -133,7 +132,7 @@ TEST(Tcgen05Strategy, EveryCandidateCanBePlannedAndFitsItsKernel) {
       EXPECT_FALSE(all.empty()) << m << " " << k;
       for (const Knobs& knobs : all) {
         const PlannedCall call = strategy().plan(problem, knobs, b200());
-        EXPECT_TRUE(pipeline::fits(shape_of(knob_table().with({}, knobs, "tcgen05")))) << knobs.text();
+        EXPECT_TRUE(pipeline::fits(shape_of(knob_table().with({.dense = true}, knobs, "tcgen05")))) << knobs.text();
         EXPECT_EQ(call.work, strategy().work(problem, knobs, b200())) << knobs.text();
         EXPECT_EQ(call.knobs, knobs);
       }
@@ -201,21 +200,21 @@ TEST(Tcgen05Strategy, MapsDescribeWhatTheKernelLoads) {
   const DualGemmProblem problem = problem_of(200, 100, 528);
   const PlannedCall call = strategy().plan(problem, Knobs::parse("block_tokens=160 stages=2"), b200());
   const Bound bound = bound_by(step(call, 1), tensors_of(problem, ScaleLayout::row_major));
-  const auto& tokens = map_at(bound, offsetof(Params, tokens));
+  const auto& tokens = map_at(bound, offsetof(DenseParams, tokens));
   EXPECT_EQ(tokens.address, 0x50000U);
   EXPECT_EQ(tokens.extent[0], 272U);  // 528 codes are 264 bytes, in rows of whole 16
   EXPECT_EQ(tokens.extent[1], 200U);
   EXPECT_EQ(tokens.stride_bytes[1], 272U);
   EXPECT_EQ(tokens.box[1], 80U);  // of a pair's 160
-  const auto& scales = map_at(bound, offsetof(Params, token_scales));
+  const auto& scales = map_at(bound, offsetof(DenseParams, token_scales));
   EXPECT_EQ(scales.address, 0x50000U + call.workspace[1].offset);
   EXPECT_EQ(scales.extent[1], 9U);  // blocks of 64 along K
   EXPECT_EQ(scales.extent[2], 4U);  // two tiles of two groups
   EXPECT_EQ(scales.box[1], 2U);
   EXPECT_EQ(scales.box[2], 2U);
-  const auto& weights = map_at(bound, offsetof(Params, weights));
+  const auto& weights = map_at(bound, offsetof(DenseParams, weights));
   EXPECT_EQ(weights.extent[2], 2U * 3U);
-  const auto& weight_scales = map_at(bound, offsetof(Params, weight_scales));
+  const auto& weight_scales = map_at(bound, offsetof(DenseParams, weight_scales));
   EXPECT_EQ(weight_scales.address, weights.address + packed_code_bytes(100, 528));
   EXPECT_EQ(weight_scales.box[1], 4U);
 }
@@ -268,13 +267,17 @@ TEST(Tcgen05Strategy, ItsProgramCompilesWithTheVendorsChecksOfTensorMemory) {
 }
 
 TEST(Tcgen05Strategy, KnobsSpellWhatTheCodeDependsOn) {
-  const Config config{.blocks = 1, .block_tokens = 48, .persistent = true};
-  EXPECT_EQ(knob_table().with({}, Knobs::parse(knob_table().knobs(config).text()), "tcgen05"), config);
+  const Config config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 48, .persistent = true};
+  EXPECT_EQ(knob_table().with({.dense = true, .output = Number::fp16}, Knobs::parse(knob_table().knobs(config).text()),
+                              "tcgen05"),
+            config);
   const std::string code = knob_table().spelling(config);
   EXPECT_NE(code.find(".persistent = true"), std::string::npos) << code;
   EXPECT_EQ(code.find("dependent_launch"), std::string::npos) << code;
   EXPECT_THROW((void)strategy().infeasible_reasons(problem_of(256), Knobs::parse("block_tokens=24"), b200()), Error);
   EXPECT_THROW((void)strategy().infeasible_reasons(problem_of(256), Knobs::parse("blocks=4"), b200()), Error);
+  // A knob of groups.
+  EXPECT_THROW((void)strategy().infeasible_reasons(problem_of(256), Knobs::parse("token_step=16"), b200()), Error);
 }
 
 TEST(Tcgen05Strategy, IsLookedIntoAsItsSkeletonSays) {
@@ -286,4 +289,4 @@ TEST(Tcgen05Strategy, IsLookedIntoAsItsSkeletonSays) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::tcgen05
+}  // namespace thresher::strategies::gemm::tcgen05_block_scaled

@@ -5,7 +5,6 @@
 
 #include "core/integers.hpp"
 #include "pipeline/grouped/groups.hpp"
-#include "pipeline/grouped/tensor_groups.hpp"
 #include "strategies/gemm/call.hpp"
 
 namespace thresher::strategies::gemm {
@@ -24,9 +23,10 @@ void check_groups(const ProductProblem& problem, const pipeline::TileWidths& til
     found.say("tile: {} tokens at the least are more than the {} at the most", tile_widths.least, tile_widths.most);
   }
   const bool is_doubled = (tile_widths.most & (tile_widths.most - 1)) == 0;
-  if (!is_doubled && (tile_widths.step == 0 || tile_widths.most % tile_widths.step != 0)) {
+  const bool has_steps = tile_widths.step != 0 && tile_widths.most > pipeline::doubled_widths;
+  if (!is_doubled && (!has_steps || tile_widths.most % tile_widths.step != 0)) {
     found.say("tile: {} tokens are no width where widths are {}", tile_widths.most,
-              tile_widths.step == 0 ? "powers of two" : fmt::format("{} apart", tile_widths.step));
+              has_steps ? fmt::format("{} apart", tile_widths.step) : "powers of two");
   }
 }
 
@@ -100,35 +100,6 @@ void check_registers(const BlockNeeds& needs, const DeviceSpec& device, Infeasib
         "at launch); the kernel would hang",
         shape.loader_registers, shape.math_warpgroups, shape.math_registers, wanted, pool, shape.math_warpgroups + 1,
         at_launch);
-  }
-}
-
-void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens,
-                 InfeasibleReasons& found) {
-  if (shape.split_groups == 1) {
-    return;
-  }
-  if (const std::int64_t slots = ceil_div(k, slot_k); slots < shape.split_groups) {
-    found.say("split-K: k = {} is {} slot of {}, too few for {} parts", k, slots, slot_k, shape.split_groups);
-  }
-  if (tokens > static_cast<int>(pipeline::max_split_columns)) {
-    found.say("split-K: {} tokens are over the {} whose partial sums a thread holds in registers", tokens,
-              pipeline::max_split_columns);
-  }
-}
-
-void check_clusters(const pipeline::TensorShape& shape, std::int64_t experts, const DeviceSpec& device,
-                    InfeasibleReasons& found) {
-  const std::int64_t listed = std::min<std::int64_t>(experts, pipeline::max_groups);
-  if (const int bytes = pipeline::grouped_shared_bytes(shape, static_cast<std::uint32_t>(listed));
-      bytes > device.shared_bytes_per_block) {
-    found.say("shared memory: {} bytes a block ({} stages of {}, a directory of {} experts) are over the limit of {}",
-              bytes, shape.stages, shape.slot_bytes, listed, device.shared_bytes_per_block);
-  }
-  const int blocks = pipeline::cluster_blocks(shape);
-  if (device.resident_blocks(blocks, 1) < blocks) {
-    found.say("cluster: {} blocks with a multiprocessor each have no room on {} multiprocessors", blocks,
-              device.multiprocessors);
   }
 }
 

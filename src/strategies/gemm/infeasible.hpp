@@ -9,7 +9,6 @@
 #include "core/device_spec.hpp"
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
-#include "pipeline/tensor_shape.hpp"
 #include "strategies/gemm/device/plain_params.hpp"
 #include "strategies/gemm/problem.hpp"
 
@@ -52,12 +51,5 @@ struct BlockNeeds {
 void check_registers(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
 /// The same, and shared memory with a directory.
 void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
-
-/// The same of a kernel whose sums lie in tensor memory: shared memory, and multiprocessors for its clusters.
-void check_clusters(const pipeline::TensorShape& shape, std::int64_t experts, const DeviceSpec& device,
-                    InfeasibleReasons& found);
-/// And of its tiles of up to `tokens`, `slot_k` along K a slot, where clusters split the k range.
-void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens,
-                 InfeasibleReasons& found);
 
 }  // namespace thresher::strategies::gemm

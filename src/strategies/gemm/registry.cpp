@@ -3,15 +3,13 @@
 #include <array>
 #include <vector>
 
-#include "strategies/dual_gemm/tcgen05/strategy.hpp"
-#include "strategies/dual_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/gemm/cpu/strategy.hpp"
+#include "strategies/gemm/tcgen05/strategy.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
 #include "strategies/gemm/two_pass/strategy.hpp"
 #include "strategies/gemm/wgmma/fused/strategy.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"
-#include "strategies/grouped_gemm/tcgen05/strategy.hpp"
-#include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/registry.hpp"
 
 namespace thresher::strategies::gemm {
@@ -27,23 +25,12 @@ std::vector<Offer> own_offers() {
   const std::vector<Product> dual{Product::dual_gemm};
   const std::vector<Product> others{Product::gemm, Product::grouped};
   return {
-      {dense_packed_strategy(), dual},
-      {interleaved_strategy(), dual},
-      {sequential_strategy(), dual},
-      {pingpong_strategy(), dual},
-      {columns_strategy(), dual},
-      {rows_strategy(), dual},
-      {dual_gemm::tcgen05_strategy(), dual},
-      {dual_gemm::tcgen05_plain_strategy(), dual},
-      {two_pass_strategy(), dual},
-      {cpu_interleaved_strategy(), dual},
-      {cpu_two_pass_strategy(), dual},
-      {columns_strategy(), others},
-      {rows_strategy(), others},
-      {grouped_packed_strategy(), others},
-      {grouped_gemm::tcgen05_strategy(), others},
-      {grouped_gemm::tcgen05_plain_strategy(), others},
-      {cpu_by_expert_strategy(), others},
+      {dense_packed_strategy(), dual},    {interleaved_strategy(), dual},      {sequential_strategy(), dual},
+      {pingpong_strategy(), dual},        {columns_strategy(), dual},          {rows_strategy(), dual},
+      {tcgen05_strategy(), dual},         {tcgen05_plain_strategy(), dual},    {two_pass_strategy(), dual},
+      {cpu_interleaved_strategy(), dual}, {cpu_two_pass_strategy(), dual},     {columns_strategy(), others},
+      {rows_strategy(), others},          {grouped_packed_strategy(), others}, {tcgen05_strategy(), others},
+      {tcgen05_plain_strategy(), others}, {cpu_by_expert_strategy(), others},
   };
 }
 

@@ -210,26 +210,4 @@ TiledKernel grouped_kernel(const ProductProblem& problem, const GroupedTile& til
   return kernel;
 }
 
-TensorKernel grouped_tensor_kernel(const ProductProblem& problem, const GroupedTensorTile& tile, TensorTiles of) {
-  const RowTiles rows = usual_row_tiles(problem, tile.tile_widths);
-  const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
-  of.count = static_cast<std::int64_t>(std::ceil(active_experts(problem) * rows.count * column_tiles));
-  const double computed = static_cast<double>(of.count) * tile.blocks * of.steps * of.products * of.product_operations;
-  TensorKernel kernel;
-  kernel.exchange_clocks = exchange_clocks(of.tensor_memory_bytes, tile.split_k);
-  of.steps = std::ceil(of.steps / tile.split_k);
-  of.epilogue.instructions /= tile.split_k;
-  of.epilogue.specials /= tile.split_k;
-  of.epilogue.store_bytes /= tile.split_k;
-  kernel.tiles = {of};
-  kernel.matrix_type = tile.type;
-  kernel.pairs = tile.blocks == 2;
-  kernel.cluster = tile.blocks * tile.split_k;
-  kernel.loads_in_flight = loads_in_flight(tile.stages);
-  kernel.persistent = true;
-  kernel.dram_bytes = compulsory_bytes(problem);
-  kernel.useful_share = std::min(1.0, useful_operations(problem) / computed);
-  return kernel;
-}
-
 }  // namespace thresher::strategies::gemm

@@ -87,18 +87,4 @@ struct GroupedTile {
 };
 [[nodiscard]] TiledKernel grouped_kernel(const ProductProblem& problem, const GroupedTile& tile);
 
-/// A product whose sums lie in tensor memory.
-struct GroupedTensorTile {
-  pipeline::TileWidths tile_widths{16, 128, 16};
-  int outputs = 128;
-  int blocks = 2;  ///< that share a product
-  int stages = 4;
-  int split_k = 1;
-  MatrixType type = MatrixType::bits16;
-};
-/// `of` says of one tile of a whole k range all but how many there are; it has the columns that a usual expert's rows
-/// take.
-[[nodiscard]] TensorKernel grouped_tensor_kernel(const ProductProblem& problem, const GroupedTensorTile& tile,
-                                                 TensorTiles of);
-
 }  // namespace thresher::strategies::gemm

@@ -4,12 +4,10 @@
 
 #include "strategies/append/host/emulated.hpp"
 #include "strategies/attention/host/emulated.hpp"
-#include "strategies/dual_gemm/tcgen05/host/emulated.hpp"
-#include "strategies/dual_gemm/tcgen05_plain/host/emulated.hpp"
+#include "strategies/gemm/tcgen05/emulated.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/emulated.hpp"
 #include "strategies/gemm/wgmma/emulated.hpp"
 #include "strategies/gemm/wgmma_dequant/emulated.hpp"
-#include "strategies/grouped_gemm/tcgen05/host/emulated.hpp"
-#include "strategies/grouped_gemm/tcgen05_plain/host/emulated.hpp"
 #include "strategies/moe_layer/host/emulated.hpp"
 
 namespace thresher::strategies {
@@ -19,9 +17,8 @@ std::map<std::string, HostKernel> own() {
   std::map<std::string, HostKernel> kernels;
   for (const auto& some :
        {append::compiled_in(), attention::compiled_in(), gemm::fused::compiled_in(), gemm::wgmma_dequant::compiled_in(),
-        dual_gemm::tcgen05::compiled_in(), dual_gemm::tcgen05_plain::compiled_in(), gemm::wgmma::columns_compiled_in(),
-        gemm::wgmma::rows_compiled_in(), grouped_gemm::tcgen05::compiled_in(),
-        grouped_gemm::tcgen05_plain::compiled_in(), moe_layer::compiled_in()}) {
+        gemm::tcgen05::compiled_in(), gemm::tcgen05_block_scaled::compiled_in(), gemm::wgmma::columns_compiled_in(),
+        gemm::wgmma::rows_compiled_in(), moe_layer::compiled_in()}) {
     for (const CompiledIn& one : some) {
       kernels.emplace(one.expression, one.kernel);
     }

@@ -1,0 +1,521 @@
+// What `tcgen05` takes, how much work a configuration is, and what it launches: packing, what prepares tokens, and the
+// product.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "pipeline/grouped/tensor_tokens.hpp"
+#include "strategies/gemm/call.hpp"
+#include "strategies/gemm/dense.hpp"
+#include "strategies/gemm/nvfp4_operands.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/device/prepare.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/params.hpp"
+#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
+#include "strategies/gemm/tcgen05_family.hpp"
+#include "strategies/gemm/tensors.hpp"
+#include "strategies/gemm/work.hpp"
+
+namespace thresher::strategies::gemm {
+namespace tcgen05_block_scaled {
+namespace {
+
+using machine::ElementType;
+using machine::Swizzle;
+using machine::TensorMapDescription;
+
+constexpr u32 scale_elements = scale_block_bytes / 2;  // of 16 bits: a row of a box has 256 elements at most
+
+TensorKernelShape kernel_shape(const Config& config) {
+  return {.shape = shape_of(config),
+          .dense = config.dense,
+          .tile_widths = tile_widths_of(config),
+          .outputs = tile_outputs(config),
+          .slot_k = static_cast<int>(slot_k),
+          .type = MatrixType::nvfp4};
+}
+
+// --- work
+
+/// Tokens whose scales are known to have no sign are read where they lie where their blocks fit the tiles.
+bool prepares(const ProductProblem& problem, const Config& config) {
+  return !config.unsigned_scales || !blocked_scales_fit(static_cast<u32>(problem.rows), static_cast<u32>(problem.k),
+                                                        static_cast<u32>(config.block_tokens));
+}
+
+WorkModel work_of(const ProductProblem& problem, const Config& config) {
+  const TensorKernelShape kernel = kernel_shape(config);
+  const double columns = usual_columns(problem, kernel);
+  const double loaded = columns / config.blocks;
+  TensorTiles of;
+  of.products = slot_products;
+  of.product_operations = 2.0 * tile_rows * columns * product_k;
+  of.operand_bytes = (tile_rows + loaded) * product_row_bytes;
+  of.l2_bytes = static_cast<double>(weight_block_bytes) + weight_scale_bytes + token_scale_bytes(config) +
+                loaded * slot_row_bytes;
+  constexpr double bytes_of_sum = 4;
+  of.tensor_memory_bytes = bytes_of_sum * tile_rows * columns;
+  WorkModel work;
+  if (prepares(problem, config)) {
+    const double elements = usual_rows(problem) * static_cast<double>(problem.k);
+    work.parts.emplace_back(MemoryPass{config.dense ? "preparing the tokens" : "preparing the rows",
+                                       2 * elements * stored_bits(problem.a) / 8, true});
+  }
+  work.parts.emplace_back(tensor_work(problem, kernel, of));
+  return work;
+}
+
+// --- what all launches know
+
+enum PackedPiece : std::size_t { codes_piece, scales_piece };
+
+/// Where prepared tokens lie in the workspace.
+struct PreparedTokenPieces {
+  std::size_t codes = 0;
+  std::size_t scales = 0;
+};
+
+struct Plan {
+  ProductProblem problem;
+  Config config;
+  int multiprocessors = 0;
+  std::size_t packed_scales_at = 0;
+  PreparedTokenPieces pieces{};
+  std::size_t codes_at = 0;  ///< of prepared tokens, in the workspace
+  std::size_t scales_at = 0;
+};
+
+u64 address_in(const void* memory, std::size_t offset) { return device_address(memory) + offset; }
+
+/// Blocks of 128 rows by 256 along K of one expert.
+std::int64_t expert_blocks(const Config& config, std::int64_t n, std::int64_t k) {
+  return ceil_div(n, std::int64_t{block_outputs(config)}) * k_steps(narrow(k));
+}
+
+KernelLaunch preparation_launch(std::string title, DeviceProgram program, std::string kernel, u32 threads) {
+  KernelLaunch launch;
+  launch.title = std::move(title);
+  launch.program = std::move(program);
+  launch.expression = std::move(kernel);
+  launch.block.x = threads;
+  launch.expected.uses_shared_memory = false;  // it only moves bytes
+  return launch;
+}
+
+// --- packing
+
+PackExpertsParams packing_params(const Plan& plan, const CallTensors& call) {
+  const Tensor& gate = gate_of(call);
+  const Tensor& up = plan.config.matrices == 2 ? up_of(call) : gate;
+  const WeightExtents extents = weight_extents(gate);
+  PackExpertsParams params{};
+  params.first.gate = weight_matrix(gate);
+  params.first.up = weight_matrix(up);
+  params.first.codes = {device_address(call.packed)};
+  params.first.scales = {address_in(call.packed, plan.packed_scales_at)};
+  params.first.k_steps = k_steps(narrow(extents.k));
+  params.gate_value_bytes = static_cast<u64>(extents.expert_stride / 2);
+  params.gate_scale_bytes = expert_scale_bytes(gate);
+  params.up_value_bytes = static_cast<u64>(weight_extents(up).expert_stride / 2);
+  params.up_scale_bytes = expert_scale_bytes(up);
+  params.expert_blocks = narrow(expert_blocks(plan.config, extents.n, extents.k));
+  return params;
+}
+
+KernelLaunch packing_launch(const Plan& plan) {
+  const Config& config = plan.config;
+  KernelLaunch launch = preparation_launch("pack the weights", packing_program(config.dense),
+                                           pack_kernel_name(config.dense, config.matrices), pack_threads);
+  add_reads(launch.accesses, gate_index, Format::nvfp4, Access::Use::reads);
+  if (config.matrices == 2) {
+    add_reads(launch.accesses, up_index, Format::nvfp4, Access::Use::reads);
+  }
+  launch.accesses.push_back({Access::Memory::packed, codes_piece, Access::Use::writes});
+  launch.accesses.push_back({Access::Memory::packed, scales_piece, Access::Use::writes});
+  launch.bind = [plan](const CallTensors& call, LaunchArguments& out) {
+    const PackExpertsParams params = packing_params(plan, call);
+    if (plan.config.dense) {
+      out.set(params.first);
+    } else {
+      out.set(params);
+    }
+    out.grid.x = params.expert_blocks * narrow(weight_extents(gate_of(call)).experts);
+    return true;
+  };
+  return launch;
+}
+
+/// A change of device/layout.hpp is another name.
+const char* layout_name(const Config& config) {
+  return config.dense           ? "nvfp4-sm100-1"
+         : config.matrices == 2 ? "nvfp4-sm100-1-experts"
+                                : "nvfp4-sm100-1-experts-single";
+}
+
+void add_packing(Plan& plan, PlannedCall& call) {
+  const std::int64_t blocks =
+      size_product(plan.problem.experts, expert_blocks(plan.config, plan.problem.n, plan.problem.k));
+  add_piece(call.packed, "packed codes", static_cast<std::size_t>(size_product(blocks, weight_block_bytes)));
+  add_piece(call.packed, "packed scales", static_cast<std::size_t>(size_product(blocks, weight_scale_bytes)));
+  plan.packed_scales_at = call.packed[scales_piece].offset;
+  call.packed_layout = layout_name(plan.config);
+  PlannedCall packing;
+  packing.strategy = "tcgen05";
+  packing.packed = call.packed;
+  packing.steps.emplace_back(packing_launch(plan));
+  call.packing = std::make_shared<const PlannedCall>(std::move(packing));
+}
+
+// --- tokens
+
+/// Rows of C, with slots one behind the other: as many as prepared rows.
+std::int64_t rows_of_call(const CallExtents& extents) {
+  return extents.rows * (extents.has_slots ? extents.experts : 1);
+}
+std::int64_t max_row_tiles(const CallExtents& extents, const Config& config) {
+  return config.dense ? ceil_div(extents.rows, std::int64_t{config.block_tokens})
+                      : max_tiles(extents, config.block_tokens, extents.n);
+}
+CallExtents extents_of(const ProductProblem& problem) {
+  return {problem.experts, problem.rows, problem.n, problem.k, problem.layout == ProductRows::masked};
+}
+
+/// Whether the product reads these tokens where they lie: no sign of a scale has to be moved into codes, and TMA can
+/// address both.
+bool reads_in_place(const Config& config, const Tensor& tokens) {
+  if (!config.unsigned_scales || tokens.scales.layout != ScaleLayout::blocked) {
+    return false;
+  }
+  const bool is_addressable = (static_cast<u64>(tokens.strides[0]) / 2) % tma_alignment_bytes == 0 &&
+                              device_address(tokens.data) % tma_alignment_bytes == 0 &&
+                              device_address(tokens.scales.data) % tma_alignment_bytes == 0;
+  return is_addressable &&
+         blocked_scales_fit(narrow(tokens.shape[0]), narrow(tokens.shape[1]), narrow(config.block_tokens));
+}
+
+PreparedTokens prepared_tokens(const Plan& plan, const CallTensors& call) {
+  const u32 k = narrow(plan.problem.k);
+  return {{address_in(call.workspace, plan.codes_at)},
+          {address_in(call.workspace, plan.scales_at)},
+          prepared_row_bytes(k),
+          scale_k_blocks(k)};
+}
+
+/// A grid without blocks, which nobody launches, where the tokens are read as they came.
+void bind_tokens(const Plan& plan, const CallTensors& call, LaunchArguments& out) {
+  const Tensor& tokens = tokens_of(call);
+  const u32 block_tokens = narrow(plan.config.block_tokens);
+  const PreparedTokens to = prepared_tokens(plan, call);
+  PrepareTokensParams params{};
+  params.tokens = token_matrix(tokens);
+  params.codes = to.codes;
+  params.scales = to.scales;
+  params.row_bytes = to.row_bytes;
+  params.k_blocks = to.k_blocks;
+  params.block_tokens = block_tokens;
+  params.scale_rows = 128 * prepared_scale_groups(narrow(tokens.shape[0]), block_tokens);
+  out.set(params);
+  out.grid.x = reads_in_place(plan.config, tokens)
+                   ? 0
+                   : static_cast<u32>((prepare_items(params) + prepare_threads - 1) / prepare_threads);
+}
+
+void bind_rows(const Plan& plan, const CallTensors& call, LaunchArguments& out) {
+  constexpr std::int64_t blocks_per_multiprocessor = 4;
+  const CallExtents extents = gemm::extents_of(call);
+  PrepareRowsParams params{};
+  params.tokens = token_matrix(tokens_of(call));
+  params.to = prepared_tokens(plan, call);
+  params.groups = group_params(call, extents.n).groups;
+  if (plan.config.gathered) {
+    params.row_ids = {device_address(tensor_at(call, row_ids_index).data)};
+    params.ids_end = static_cast<u32>(tokens_of(call).shape[0] * plan.problem.row_ids_divisor);
+    params.ids_divisor = narrow(plan.problem.row_ids_divisor);
+  }
+  out.set(params);
+  out.grid.x = narrow(std::min(plan.multiprocessors * blocks_per_multiprocessor, max_row_tiles(extents, plan.config)));
+}
+
+KernelLaunch preparing(const Plan& plan) {
+  const Config& config = plan.config;
+  KernelLaunch launch =
+      preparation_launch(config.dense ? "prepare the tokens" : "prepare the rows", preparation_program(config),
+                         prepare_kernel_name(config), config.dense ? prepare_threads : prepare_rows_threads);
+  launch.dependent = config.dependent_launch;
+  add_reads(launch.accesses, tokens_index, Format::nvfp4, Access::Use::depends_on_previous);
+  if (!config.dense) {
+    launch.shared_bytes = pipeline::directory_bytes(narrow(plan.problem.experts));
+    launch.accesses.push_back({Access::Memory::tensor, groups_index, Access::Use::depends_on_previous});
+  }
+  if (config.gathered) {
+    launch.accesses.push_back({Access::Memory::tensor, row_ids_index, Access::Use::depends_on_previous});
+  }
+  launch.accesses.push_back({Access::Memory::workspace, plan.pieces.codes, Access::Use::writes});
+  launch.accesses.push_back({Access::Memory::workspace, plan.pieces.scales, Access::Use::writes});
+  launch.bind = [plan](const CallTensors& call, LaunchArguments& out) {
+    if (plan.config.dense) {
+      bind_tokens(plan, call, out);
+    } else {
+      bind_rows(plan, call, out);
+    }
+    return true;
+  };
+  return launch;
+}
+
+void add_preparation(Plan& plan, PlannedCall& call) {
+  const CallExtents extents = extents_of(plan.problem);
+  const u32 k = narrow(plan.problem.k);
+  const auto row_bytes = static_cast<std::int64_t>(prepared_row_bytes(k));
+  const std::int64_t group_bytes = std::int64_t{scale_k_blocks(k)} * scale_block_bytes;
+  const std::int64_t groups = size_product(max_row_tiles(extents, plan.config), token_scale_groups(plan.config));
+  plan.pieces.codes = add_piece(call, plan.config.dense ? "prepared tokens" : "prepared rows",
+                                static_cast<std::size_t>(size_product(rows_of_call(extents), row_bytes)));
+  plan.pieces.scales = add_piece(call, "prepared scales", static_cast<std::size_t>(size_product(groups, group_bytes)));
+  plan.codes_at = call.workspace[plan.pieces.codes].offset;
+  plan.scales_at = call.workspace[plan.pieces.scales].offset;
+  call.steps.emplace_back(preparing(plan));
+  if (plan.config.dense) {
+    call.preparation_steps = 1;
+  }
+}
+
+// --- the product
+
+/// Tokens as the product's tensor maps see them: as they came, or as they were prepared.
+struct TokenOperand {
+  u64 codes = 0;  ///< address
+  u64 rows = 0;
+  u64 row_bytes = 0;   ///< from one row of codes to the next
+  u64 used_bytes = 0;  ///< of a row
+  u64 scales = 0;      ///< address
+  u64 k_blocks = 0;
+  u64 scale_groups = 0;
+};
+
+TokenOperand prepared_operand(const Plan& plan, const CallTensors& call, const CallExtents& extents) {
+  const PreparedTokens to = prepared_tokens(plan, call);
+  return {.codes = to.codes.address,
+          .rows = static_cast<u64>(rows_of_call(extents)),
+          .row_bytes = to.row_bytes,
+          .used_bytes = to.row_bytes,
+          .scales = to.scales.address,
+          .k_blocks = to.k_blocks,
+          .scale_groups = static_cast<u64>(max_row_tiles(extents, plan.config)) * token_scale_groups(plan.config)};
+}
+
+TokenOperand token_operand(const Plan& plan, const CallTensors& call, const CallExtents& extents) {
+  TokenOperand operand = prepared_operand(plan, call, extents);
+  if (const Tensor& tokens = tokens_of(call); reads_in_place(plan.config, tokens)) {
+    operand.codes = device_address(tokens.data);
+    operand.row_bytes = static_cast<u64>(tokens.strides[0]) / 2;
+    operand.used_bytes = static_cast<u64>(tokens.shape[1]) / 2;
+    operand.scales = device_address(tokens.scales.data);
+    operand.scale_groups = scale_groups(narrow(tokens.shape[0]));
+  }
+  return operand;
+}
+
+TensorMapDescription codes_map(const TokenOperand& tokens, u32 rows) {
+  return tensor_map(tokens.codes, ElementType::uint8, Swizzle::b128, {tokens.used_bytes, tokens.rows},
+                    {tokens.row_bytes}, {slot_row_bytes, rows});
+}
+TensorMapDescription token_scales_map(const Config& config, const TokenOperand& tokens) {
+  return tensor_map(tokens.scales, ElementType::uint16, Swizzle::none,
+                    {scale_elements, tokens.k_blocks, tokens.scale_groups},
+                    {scale_block_bytes, tokens.k_blocks * scale_block_bytes},
+                    {scale_elements, loaded_scale_blocks(config), token_scale_groups(config)});
+}
+
+/// Both kinds of parameters begin with the two maps. Static tiles are of one expert, whose index their maps leave out.
+void add_weight_maps(const Plan& plan, const CallTensors& call, LaunchArguments& out) {
+  static_assert(offsetof(DenseParams, weights) == offsetof(GroupedParams, weights) &&
+                offsetof(DenseParams, weight_scales) == offsetof(GroupedParams, weight_scales));
+  const WeightExtents extents = weight_extents(gate_of(call));
+  const auto blocks = static_cast<u64>(expert_blocks(plan.config, extents.n, extents.k));
+  const auto experts = static_cast<u64>(extents.experts);
+  TensorMapDescription codes = tensor_map(
+      device_address(call.packed), ElementType::uint8, Swizzle::b128, {slot_row_bytes, tile_rows, blocks, experts},
+      {slot_row_bytes, weight_block_bytes, blocks * weight_block_bytes}, {slot_row_bytes, tile_rows, 1, 1});
+  TensorMapDescription scales = tensor_map(address_in(call.packed, plan.packed_scales_at), ElementType::uint16,
+                                           Swizzle::none, {scale_elements, slot_scale_blocks, blocks, experts},
+                                           {scale_block_bytes, weight_scale_bytes, blocks * weight_scale_bytes},
+                                           {scale_elements, slot_scale_blocks, 1, 1});
+  if (plan.config.dense) {
+    codes.rank = 3;
+    scales.rank = 3;
+  }
+  out.add_map(offsetof(GroupedParams, weights), codes);
+  out.add_map(offsetof(GroupedParams, weight_scales), scales);
+}
+
+template <class Params>
+Params common_params(const CallTensors& call, const CallExtents& extents) {
+  Params params{};
+  params.profile = {profile_address(call)};
+  params.token_factors = {device_address(tokens_of(call).global_scale)};
+  params.gate_factors = {device_address(gate_of(call).global_scale)};
+  params.up_factors = {device_address(up_of(call).global_scale)};
+  params.k_steps = k_steps(narrow(extents.k));
+  return params;
+}
+
+void bind_dense(const Plan& plan, const CallTensors& call, LaunchArguments& out) {
+  const CallExtents extents = gemm::extents_of(call);
+  const TokenOperand tokens = token_operand(plan, call, extents);
+  const Tensor& c = output_of(call);
+  auto params = common_params<DenseParams>(call, extents);
+  params.scale_bytes = {tokens.scales};
+  params.c = {device_address(c.data)};
+  params.c_row_stride = static_cast<u64>(c.strides[0]);
+  params.m = narrow(extents.rows);
+  params.n = narrow(extents.n);
+  params.k = narrow(extents.k);
+  params.c_wide = extents.n % 8 == 0 && c.strides[0] % 8 == 0 ? 1 : 0;
+  params.token_tiles = narrow(max_row_tiles(extents, plan.config));
+  params.output_tiles = narrow(ceil_div(extents.n, std::int64_t{tile_outputs(plan.config)}));
+  params.alpha = plan.problem.activation->alpha;
+  params.limit = plan.problem.activation->limit;
+  params.up_offset = plan.problem.activation->up_offset;
+  out.set(params);
+  out.grid.x = params.token_tiles * params.output_tiles * narrow(pipeline::cluster_blocks(shape_of(plan.config)));
+  out.add_map(offsetof(DenseParams, tokens), codes_map(tokens, loaded_tokens(plan.config)));
+  out.add_map(offsetof(DenseParams, token_scales), token_scales_map(plan.config, tokens));
+}
+
+void bind_groups(const Plan& plan, const CallTensors& call, LaunchArguments& out) {
+  const CallExtents extents = gemm::extents_of(call);
+  const TokenOperand tokens = prepared_operand(plan, call, extents);
+  const int outputs = tile_outputs(plan.config);
+  auto params = common_params<GroupedParams>(call, extents);
+  params.groups = group_params(call, outputs);
+  params.finish = finish_params(plan.problem, call);
+  params.row_tiles = narrow(ceil_div(extents.n, std::int64_t{block_outputs(plan.config)}));
+  out.set(params);
+  const std::int64_t cluster = pipeline::cluster_blocks(shape_of(plan.config));
+  const std::int64_t clusters = max_tiles(extents, plan.config.block_tokens, outputs);
+  out.grid.x = narrow(std::min(plan.multiprocessors / cluster, clusters) * cluster);
+  add_weight_maps(plan, call, out);
+  out.add_map(offsetof(GroupedParams, few_tokens), codes_map(tokens, pipeline::few_token_rows));
+  out.add_map(offsetof(GroupedParams, many_tokens), codes_map(tokens, pipeline::many_tensor_rows));
+  out.add_map(offsetof(GroupedParams, token_scales), token_scales_map(plan.config, tokens));
+}
+
+std::vector<Access> accesses(const Plan& plan) {
+  std::vector<Access> all{{Access::Memory::packed, codes_piece, Access::Use::reads},
+                          {Access::Memory::packed, scales_piece, Access::Use::reads},
+                          {Access::Memory::workspace, plan.pieces.codes, Access::Use::depends_on_previous},
+                          {Access::Memory::workspace, plan.pieces.scales, Access::Use::depends_on_previous},
+                          {Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous},
+                          {Access::Memory::global_scale, gate_index, Access::Use::reads}};
+  if (plan.config.matrices == 2) {
+    all.push_back({Access::Memory::global_scale, up_index, Access::Use::reads});
+  }
+  if (plan.config.unsigned_scales) {
+    add_reads(all, tokens_index, Format::nvfp4, Access::Use::depends_on_previous);
+  }
+  add_common_accesses(plan.problem, all);
+  if (plan.config.profiled) {
+    all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
+  }
+  return all;
+}
+
+KernelLaunch multiplying(const Plan& plan) {
+  const Config& config = plan.config;
+  const TensorKernelShape kernel = kernel_shape(config);
+  KernelLaunch launch = tensor_launch(kernel, plan.problem.experts, program(config), config.dependent_launch);
+  launch.accesses = accesses(plan);
+  launch.bind = [plan](const CallTensors& call, LaunchArguments& out) {
+    if (plan.config.dense) {
+      bind_dense(plan, call, out);
+    } else {
+      bind_groups(plan, call, out);
+    }
+    return true;
+  };
+  if (config.dense) {
+    launch.bind_weights = [plan](const CallTensors& call, LaunchArguments& out) { add_weight_maps(plan, call, out); };
+  }
+  // Four products of 64 along K, each behind the copies of its scales. Weights and tokens, and the scales of both, come
+  // through tensor maps.
+  launch.expected = tensor_expectations(
+      kernel, {.kind = "UTCOMMA",
+               .products = static_cast<int>(slot_products),
+               .loads = 4,
+               .scale_copies = static_cast<int>(slot_scale_blocks * (1 + token_scale_groups(config))),
+               .parts = 1,
+               .staged_tokens = staged_tokens(config)});
+  return launch;
+}
+
+// --- the family
+
+struct Family : TensorFamily<Family, Config> {
+  static constexpr std::string_view name = "tcgen05";
+  static constexpr std::string_view summary =
+      "NVFP4 tokens and weights, of all experts too, as they are on Blackwell's tensor cores, sums in tensor memory";
+  static constexpr std::array grouped_widths{16, 32, 64, 96, 128, 160};
+  static constexpr std::int64_t n_granule = 1;
+  static constexpr std::int64_t k_granule(const Config&) { return 16; }
+
+  static const KnobTable<Config>& knob_table() { return tcgen05_block_scaled::knob_table(); }
+  static TensorKernelShape kernel_shape(const Config& config) { return tcgen05_block_scaled::kernel_shape(config); }
+  static void set_operands(Config&, const ProductProblem&) {}
+  static OperandFormats formats(const Config&) { return {Format::nvfp4, Format::nvfp4}; }
+
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
+    if (problem.a != Format::nvfp4 || problem.b != Format::nvfp4 || device.matrix_unit != MatrixUnit::tcgen05) {
+      return fmt::format("strategy tcgen05 needs nvfp4 tokens, nvfp4 weights and a Blackwell GPU, not {} with {} on {}",
+                         thresher::name(problem.a), thresher::name(problem.b), device.name);
+    }
+    return cannot_quantize_output(name, problem.out);
+  }
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return tensor_infeasible_reasons(problem, kernel_shape(config), device);
+  }
+  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    return work_of(problem, config);
+  }
+
+  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
+    Plan plan{problem, config, device.multiprocessors};
+    PlannedCall call;
+    call.data_alignment = tma_alignment_bytes;
+    add_packing(plan, call);
+    add_status(problem, device.multiprocessors, call);
+    add_preparation(plan, call);
+    call.steps.emplace_back(multiplying(plan));
+    return problem.is_dense() && !config.dense ? without_offsets(std::move(call)) : call;
+  }
+
+  /// What the planner chooses of dense problems with few and with many tokens; of groups those of a layer.
+  static std::vector<Config> default_configs() {
+    std::vector<Config> found;
+    for (const Number output : {Number::fp16, Number::bf16}) {
+      for (const int tokens : {16, 32, 64, 128, 192, 256}) {
+        found.push_back({.dense = true, .output = output, .block_tokens = tokens});
+      }
+      found.push_back({.dense = true, .output = output, .block_tokens = 128, .persistent = true});
+    }
+    for (Config& config : found) {
+      config.stages = max_stages_of(config, 1);
+    }
+    constexpr auto grouped = default_grouped_configs<Config>();
+    found.insert(found.end(), grouped.begin(), grouped.end());
+    return found;
+  }
+  static const auto& small_configs() { return small_config_list; }
+};
+
+}  // namespace
+}  // namespace tcgen05_block_scaled
+
+const Strategy<ProductProblem>& tcgen05_strategy() {
+  static const KernelStrategy<tcgen05_block_scaled::Family> strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::gemm

@@ -1,0 +1,300 @@
+#pragma once
+/// What the strategies on tcgen05 have in common on the host, whatever their operands.
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/integers.hpp"
+#include "machine/tensor_map.hpp"
+#include "pipeline/grouped/tensor_groups.hpp"
+#include "pipeline/tensor_shape.hpp"
+#include "strategies/gemm/common_knobs.hpp"
+#include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/problem.hpp"
+#include "strategies/gemm/samples.hpp"
+#include "strategies/kernel_strategy.hpp"
+
+namespace thresher::strategies::gemm {
+
+/// The dense dual GEMM has static tiles. Every other product is one of groups.
+[[nodiscard]] inline bool has_static_tiles(const ProductProblem& problem) {
+  return problem.is_dense() && problem.activation && !problem.bias && !problem.row_weights;
+}
+
+/// A kernel as its limits and its work see it.
+struct TensorKernelShape {
+  pipeline::TensorShape shape{};
+  bool dense = false;
+  pipeline::TileWidths tile_widths{};
+  int outputs = 128;  ///< of a tile
+  int slot_k = 64;    ///< elements along K
+  MatrixType type = MatrixType::bits16;
+};
+
+/// One sentence with the number and the limit for each thing that stands in the way; empty when nothing does.
+[[nodiscard]] std::vector<std::string> tensor_infeasible_reasons(const ProductProblem& problem,
+                                                                 const TensorKernelShape& kernel,
+                                                                 const DeviceSpec& device);
+
+/// Columns of a tile in a usual call.
+[[nodiscard]] double usual_columns(const ProductProblem& problem, const TensorKernelShape& kernel);
+
+/// `of` says what a step of a tile takes; the rest follows.
+[[nodiscard]] TensorKernel tensor_work(const ProductProblem& problem, const TensorKernelShape& kernel, TensorTiles of);
+
+/// Instructions of a slot: one commits it, one its accumulator. A finishing warp loads its lanes of `parts`
+/// accumulators: of a static tile `staged_tokens` columns at a time, in a loop, and in another what a split sends; of
+/// groups, chunks of two widths, or of a split whole tiles of every width.
+struct SlotInstructions {
+  const char* kind = "";
+  int products = 0;
+  int loads = 0;
+  int scale_copies = 0;
+  int parts = 1;
+  int staged_tokens = 0;
+};
+[[nodiscard]] Expectations tensor_expectations(const TensorKernelShape& kernel, const SlotInstructions& slot);
+
+/// The launch of a program of one kernel, without what it binds.
+[[nodiscard]] KernelLaunch tensor_launch(const TensorKernelShape& kernel, std::int64_t experts, DeviceProgram program,
+                                         bool dependent);
+
+/// Dimensions are listed from the innermost; it has no stride.
+[[nodiscard]] machine::TensorMapDescription tensor_map(std::uint64_t address, machine::ElementType element,
+                                                       machine::Swizzle swizzle,
+                                                       std::initializer_list<std::uint64_t> extents,
+                                                       std::initializer_list<std::uint64_t> strides,
+                                                       std::initializer_list<std::uint32_t> box);
+
+/// The widths of static tiles: one that holds all rows, and the narrower ones that a multiprocessor's loads, its
+/// products and its tensor memory like best.
+[[nodiscard]] std::vector<int> static_tile_widths(std::int64_t rows);
+
+inline constexpr int max_tensor_stages = 16;
+
+/// As many stages as shared memory and tensor memory hold, of groups beside a directory of so many experts; 0 where not
+/// even one fits.
+template <class Config>
+constexpr int max_stages_of(Config config, std::int64_t experts) {
+  for (config.stages = max_tensor_stages; config.stages > 0; --config.stages) {
+    if (config.dense ? pipeline::fits(shape_of(config)) : pipeline::fits(shape_of(config), experts)) {
+      break;
+    }
+  }
+  return config.stages;
+}
+
+/// Both products of a layer with outputs in BF16, for few rows an expert and for many; as deep as a directory of 256
+/// experts lets them be.
+template <class Config>
+constexpr std::array<Config, 6> default_grouped_configs() {
+  constexpr std::int64_t usual_experts = 256;
+  std::array<Config, 6> configs;
+  std::size_t next = 0;
+  for (const int matrices : {2, 1}) {
+    for (const int tokens : {16, 64, 128}) {
+      Config& config = configs[next++];
+      config.matrices = matrices;
+      config.block_tokens = tokens;
+      config.stages = max_stages_of(config, usual_experts);
+    }
+  }
+  return configs;
+}
+
+/// `own`, and the members that every Config has behind them.
+template <class Config>
+std::vector<Knob<Config>> tensor_knobs(std::vector<Knob<Config>> own, std::string_view stages_help) {
+  const auto dense = [](const Config& config) { return config.dense; };
+  const auto grouped = [](const Config& config) { return !config.dense; };
+  std::vector<Knob<Config>> common{
+      from_problem(flag("dense", &Config::dense, "")),
+      number_knob("output", &Config::output),
+      from_problem(number("matrices", &Config::matrices, {1, 2}, "")),
+      activation_knob("activation", &Config::activation),
+      from_problem(flag("bias", &Config::bias, "")),
+      from_problem(flag("row_weights", &Config::row_weights, "")),
+      from_problem(flag("gathered", &Config::gathered, "")),
+      number("blocks", &Config::blocks, {1, 2}, "blocks that share a product"),
+      range("block_tokens", &Config::block_tokens, 16, 256, 16, "tokens of a tile; of groups, at most"),
+      only_where<Config>(grouped, number("token_step", &Config::token_step, {16, 32, 64},
+                                         "of groups: between widths of more than 64 columns")),
+      range("stages", &Config::stages, 1, max_tensor_stages, 1, stages_help),
+      number("split_k", &Config::split_k, {1, 2}, "products of a cluster that share a tile's K and add up"),
+      only_where<Config>(dense, flag("persistent", &Config::persistent,
+                                     "dense: blocks take tile after tile, finishing one while they multiply the next")),
+      from_problem(flag("profiled", &Config::profiled, "")),
+      ablation_knob("ablation", &Config::ablation),
+      of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))};
+  std::move(common.begin(), common.end(), std::back_inserter(own));
+  return own;
+}
+
+/// The base of both families. `Own` has beside what KernelFamily asks for:
+///
+///   set_operands(config, problem), formats(config)   what is multiplied, and the formats of tokens and weights
+///   kernel_shape(config)
+///   grouped_widths                                   the widths of groups' tiles that are worth predicting
+///   k_granule(config), n_granule                     samples: the least along K, and the outputs that groups' have
+///   default_configs(), small_configs()               compiled ahead, and for the emulator
+template <class Own, class OfConfig>
+struct TensorFamily : FamilyDefaults<ProductProblem, OfConfig> {
+  using Config = OfConfig;
+  static constexpr Overrides overrides{.own_choice = true,
+                                       .candidates = true,
+                                       .work = true,
+                                       .profiled = true,
+                                       .edges = true,
+                                       .built_in = true,
+                                       .samples = true};
+
+  static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
+    Config config;
+    config.dense = has_static_tiles(problem);
+    config.output = number_of(problem.out);
+    config.matrices = problem.matrices();
+    config.activation = problem.activation ? code_of(problem.activation->kind) : ActivationCode::silu;
+    config.bias = problem.bias;
+    config.row_weights = problem.row_weights;
+    config.gathered = problem.layout == ProductRows::gathered;
+    Own::set_operands(config, problem);
+    return config;
+  }
+
+  /// The ring is as deep as fits unless `knobs` ask for another.
+  static std::vector<Config> candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
+                                        const DeviceSpec&) {
+    std::vector<Config> found;
+    for (const Config& tile : own.dense ? static_candidates(problem, own) : grouped_candidates(own)) {
+      Config config = Own::knob_table().with(tile, knobs, Own::name);
+      if (knobs.find("stages") == nullptr) {
+        config.stages = max_stages_of(config, problem.experts);
+      }
+      if (config.stages > 0) {
+        found.push_back(config);
+      }
+    }
+    return found;
+  }
+
+  static std::optional<ProfiledCall> profiled(const ProductProblem& problem, const Config& config,
+                                              const DeviceSpec& device, const ProfileRequest& request) {
+    if (!config.dense) {
+      return std::nullopt;
+    }
+    Config wanted = config;
+    wanted.profiled = request.timestamps;
+    wanted.ablation = request.ablation;
+    PlannedCall call = Own::plan(problem, wanted, device);
+    const std::size_t step = call.preparation_steps;
+    return ProfiledCall{std::move(call), step, pipeline::profile_shape(shape_of(wanted))};
+  }
+
+  /// With a rest along K in the last slot, and of static tiles without one; and as small as there are.
+  static std::vector<ProductProblem> edges(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    std::vector<ProductProblem> found{multi_tile_sample(problem, config, Own::k_granule(config))};
+    if (config.dense) {
+      found.push_back(multi_tile_sample(problem, config, 0));
+    }
+    found.push_back(smallest_sample(problem, config));
+    return found;
+  }
+
+  static std::vector<Sample<ProductProblem>> built_in() { return samples_of(Own::default_configs()); }
+  static std::vector<Sample<ProductProblem>> samples() { return samples_of(Own::small_configs()); }
+
+ private:
+  static std::vector<Config> static_candidates(const ProductProblem& problem, const Config& own) {
+    std::vector<Config> found;
+    for (const int tokens : static_tile_widths(problem.rows)) {
+      for (const int blocks : {2, 1}) {
+        Config config = own;
+        config.block_tokens = tokens;
+        config.blocks = blocks;
+        found.push_back(config);
+        config.split_k = 2;
+        found.push_back(config);
+        config.split_k = 1;
+        config.persistent = true;
+        found.push_back(config);
+      }
+    }
+    return found;
+  }
+
+  /// Widths that hold an expert's rows in one tile or few; with a split k range, for few tiles.
+  static std::vector<Config> grouped_candidates(const Config& own) {
+    std::vector<Config> found;
+    for (const int blocks : {2, 1}) {
+      for (const int tokens : Own::grouped_widths) {
+        Config config = own;
+        config.block_tokens = tokens;
+        config.blocks = blocks;
+        found.push_back(config);
+        if (tokens <= static_cast<int>(pipeline::max_split_columns)) {
+          config.split_k = 2;
+          found.push_back(config);
+        }
+      }
+    }
+    return found;
+  }
+
+  /// Beyond a tile and the ring in every dimension, and few enough to be quick. A persistent block has more than one
+  /// tile.
+  static ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
+    const std::int64_t outputs = tile_outputs(config);
+    const TensorKernelShape kernel = Own::kernel_shape(config);
+    if (config.dense) {
+      return with_extents(problem, {.experts = 1,
+                                    .rows = config.block_tokens + 1,
+                                    .n = (config.persistent ? 2 : 1) * outputs + 5,
+                                    .k = std::int64_t{kernel.slot_k} * (config.split_k * config.stages + 1) + rest});
+    }
+    return with_extents(problem, {.experts = 5,
+                                  .rows = config.block_tokens * 3 / 2 + 21,
+                                  .n = outputs + round_up(std::int64_t{5}, Own::n_granule),
+                                  .k = std::int64_t{kernel.slot_k} * config.split_k * (config.stages + 1) + rest});
+  }
+  static ProductProblem smallest_sample(const ProductProblem& problem, const Config& config) {
+    return with_extents(
+        problem, {.experts = 3,
+                  .rows = config.dense ? 1 : 2,
+                  .n = config.dense ? 1 : Own::n_granule,
+                  .k = std::int64_t{Own::kernel_shape(config).slot_k} * (config.split_k - 1) + Own::k_granule(config)});
+  }
+  static ProductProblem problem_of(const Config& config) {
+    const OperandFormats formats = Own::formats(config);
+    ProductProblem problem;
+    problem.layout = config.dense      ? ProductRows::dense
+                     : config.gathered ? ProductRows::gathered
+                                       : ProductRows::contiguous;
+    problem.a = formats.tokens;
+    problem.b = formats.weights;
+    problem.out = format_of(config.output);
+    problem.bias = config.bias;
+    problem.row_weights = config.row_weights;
+    if (config.matrices == 2) {
+      problem.activation = Activation{.kind = kind_of(config.activation)};
+    }
+    return problem;
+  }
+
+  template <class Configs>
+  static std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
+    std::vector<Sample<ProductProblem>> found;
+    for (const Config& config : configs) {
+      found.push_back(
+          {multi_tile_sample(problem_of(config), config, Own::k_granule(config)), Own::knob_table().knobs(config)});
+    }
+    return found;
+  }
+};
+
+}  // namespace thresher::strategies::gemm
