@@ -14,6 +14,11 @@
 #include "thresher/knobs.hpp"
 #include "thresher/tensor.hpp"
 
+namespace thresher::ops {
+class PackedProduct;
+class ProductPlan;
+}  // namespace thresher::ops
+
 namespace thresher {
 
 /// The function of gate g and up u, in float32 (float64 in the reference).
@@ -73,7 +78,7 @@ struct PackOptions {
 /// identity: the object refers to the caller's B1 and B2, which must outlive it.
 class PackedWeights {
  public:
-  class Storage;
+  using Storage = ops::PackedProduct;
   explicit PackedWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
   [[nodiscard]] std::int64_t n() const noexcept;  ///< rows of B1 and of B2: problem.n must equal it
   [[nodiscard]] std::int64_t k() const noexcept;
@@ -104,10 +109,9 @@ struct DualGemmOptions {
 /// everything that this needs. `run` may be called from several threads.
 class DualGemm {
  public:
-  class Backend;
-  /// `weights`: B1 and B2 if calls read the caller's memory; empty if they were copied.
-  explicit DualGemm(std::shared_ptr<const Backend> backend, const std::array<Tensor, 2>& weights = {})
-      : backend_(std::move(backend)), weights_(weights) {}
+  using Backend = ops::ProductPlan;
+  DualGemm(const DualGemmProblem& problem, std::shared_ptr<const Backend> backend)
+      : problem_(problem), backend_(std::move(backend)) {}
 
   /// Writes C. `a` is [rows,k] in the problem's format, `c` [rows,n], with 0 to problem.m rows. Row strides may exceed
   /// the row length. `c` must not overlap `a`, B1 or B2. `workspace` has at least `workspace_bytes()` on the plan's
@@ -127,13 +131,11 @@ class DualGemm {
   /// Enough for every number of rows.
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] const std::string& strategy() const;
-  [[nodiscard]] const DualGemmProblem& problem() const;
+  [[nodiscard]] const DualGemmProblem& problem() const noexcept { return problem_; }
 
  private:
-  void validate(const Tensor& a, const Tensor& c, const void* workspace) const;
-
+  DualGemmProblem problem_;
   std::shared_ptr<const Backend> backend_;
-  std::array<Tensor, 2> weights_;
 };
 
 /// Packs B1 (gate) and B2 (up), both [n,k] of one format, for `device`.

@@ -58,7 +58,8 @@ using GemmOptions = DualGemmOptions;
 /// from several threads.
 class Gemm {
  public:
-  Gemm(const GemmProblem& problem, std::shared_ptr<const GroupedGemm::Backend> backend)
+  using Backend = ops::ProductPlan;
+  Gemm(const GemmProblem& problem, std::shared_ptr<const Backend> backend)
       : problem_(problem), backend_(std::move(backend)) {}
 
   /// Writes C [rows,n] from A [rows,k], with 0 to problem.m rows. Tensors and `workspace` are as DualGemm::run says.
@@ -72,7 +73,7 @@ class Gemm {
 
  private:
   GemmProblem problem_;
-  std::shared_ptr<const GroupedGemm::Backend> backend_;
+  std::shared_ptr<const Backend> backend_;
 };
 
 /// Packs the weights for `device`.

@@ -130,7 +130,7 @@ struct GroupedStatus {
 /// identity: the object refers to the caller's tensors, which must outlive it.
 class PackedGroupedWeights {
  public:
-  class Storage;
+  using Storage = ops::PackedProduct;
   explicit PackedGroupedWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
   [[nodiscard]] std::int64_t experts() const noexcept;
   [[nodiscard]] std::int64_t n() const noexcept;  ///< rows of one matrix of one expert: problem.n must equal it
@@ -155,8 +155,9 @@ using GroupedOptions = DualGemmOptions;
 /// called from several threads.
 class GroupedGemm {
  public:
-  class Backend;
-  explicit GroupedGemm(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {}
+  using Backend = ops::ProductPlan;
+  GroupedGemm(const GroupedProblem& problem, std::shared_ptr<const Backend> backend)
+      : problem_(problem), backend_(std::move(backend)) {}
 
   /// Writes the rows of C that experts own. `workspace` is as DualGemm::run says. Asynchronous on a GPU: no allocation,
   /// no synchronisation, graph-capturable, and the grid does not depend on the counts. Synchronous on the CPU. Throws
@@ -167,9 +168,10 @@ class GroupedGemm {
 
   [[nodiscard]] std::size_t workspace_bytes() const;  ///< enough for every number of rows
   [[nodiscard]] const std::string& strategy() const;
-  [[nodiscard]] const GroupedProblem& problem() const;
+  [[nodiscard]] const GroupedProblem& problem() const noexcept { return problem_; }
 
  private:
+  GroupedProblem problem_;
   std::shared_ptr<const Backend> backend_;
 };
 

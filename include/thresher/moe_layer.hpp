@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "thresher/grouped_gemm.hpp"
 
@@ -57,6 +58,17 @@ struct MoeOptions {
   bool operator==(const MoeOptions&) const = default;
 };
 
+/// What was planned for a product of a layer, which runs in the layer alone.
+class LayerProduct {
+ public:
+  explicit LayerProduct(const ops::ProductPlan& plan) : plan_(&plan) {}
+  [[nodiscard]] const std::string& strategy() const noexcept;
+  [[nodiscard]] std::size_t workspace_bytes() const noexcept;  ///< its part of the layer's
+
+ private:
+  const ops::ProductPlan* plan_;
+};
+
 /// A planned layer, bound to its weights. It serves every number of tokens up to the problem's. `run` may be called
 /// from several threads, each with its own workspace.
 class MoeLayer {
@@ -72,9 +84,9 @@ class MoeLayer {
 
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] const MoeProblem& problem() const;
-  /// The plans of the products, for inspection. The plan of gate and up permutes by expert and cannot run by itself.
-  [[nodiscard]] const GroupedGemm& gate_up() const;
-  [[nodiscard]] const GroupedGemm& down() const;
+  /// Valid as long as the layer.
+  [[nodiscard]] LayerProduct gate_up() const;
+  [[nodiscard]] LayerProduct down() const;
 
  private:
   std::shared_ptr<const Backend> backend_;

@@ -21,7 +21,7 @@
 #include "ops/forecast.hpp"
 #include "ops/gemm_problem.hpp"
 #include "ops/validate_attention.hpp"
-#include "ops/validate_grouped.hpp"
+#include "ops/validate_product.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"

@@ -15,7 +15,7 @@
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
 #include "ops/layer_parts.hpp"
-#include "ops/validate_grouped.hpp"
+#include "ops/validate_product.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {

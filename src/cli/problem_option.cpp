@@ -13,7 +13,7 @@
 
 #include "cli/options.hpp"
 #include "cli/run_output.hpp"
-#include "ops/validate.hpp"
+#include "ops/validate_product.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {

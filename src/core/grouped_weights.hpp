@@ -15,7 +15,7 @@ struct WeightViews {
   Tensor up_bias{};
 };
 
-/// `weights` must be valid (ops/validate_grouped.hpp).
+/// `weights` must be valid (ops/validate_product.hpp).
 [[nodiscard]] WeightViews weight_views(const GroupedWeights& weights);
 
 /// One expert's matrix of a view. Row n of the weights is row n · row_step of `matrix`, which has its own scales and

@@ -1,9 +1,9 @@
 #include "thresher/append.hpp"
 
-#include <fmt/format.h>
+#include <optional>
+#include <utility>
 
 #include "cpu/append.hpp"
-#include "ops/append_backend.hpp"
 #include "ops/cuda_call.hpp"
 #include "ops/cuda_device_spec.hpp"
 #include "ops/tensor_checks.hpp"
@@ -13,43 +13,44 @@
 #include "thresher/error.hpp"
 
 namespace thresher {
-namespace {
 
-class CpuAppend final : public Append::Backend {
+class Append::Backend {
  public:
-  CpuAppend(const AppendProblem& problem, DeviceId device, int threads) : Backend(problem, device), threads_(threads) {}
-  void run(Stream, const AppendTensors& tensors) const override { cpu::append(problem(), tensors, threads_); }
+  /// `threads` of the CPU; `call` is empty there.
+  Backend(const AppendProblem& problem, DeviceId device, int threads, std::optional<ops::CudaCall> call)
+      : problem_(problem), device_(device), threads_(threads), on_gpu_(std::move(call)) {}
 
- private:
-  int threads_;
-};
-
-class CudaAppend final : public Append::Backend {
- public:
-  CudaAppend(const AppendProblem& problem, DeviceId device, strategies::PlannedCall call)
-      : Backend(problem, device), call_(std::move(call), device.ordinal, {}) {}
-  void run(Stream stream, const AppendTensors& tensors) const override {
-    const auto in_order = strategies::append::in_order(tensors);
-    call_.run(stream, {in_order});
+  [[nodiscard]] const AppendProblem& problem() const noexcept { return problem_; }
+  [[nodiscard]] DeviceId device() const noexcept { return device_; }
+  /// Enqueues one call. The tensors are validated, and there is at least one token.
+  void run(Stream stream, const AppendTensors& tensors) const {
+    if (on_gpu_) {
+      const auto in_order = strategies::append::in_order(tensors);
+      on_gpu_->run(stream, {in_order});
+    } else {
+      cpu::append(problem_, tensors, threads_);
+    }
   }
 
  private:
-  ops::CudaCall call_;
+  AppendProblem problem_;
+  DeviceId device_;
+  int threads_;
+  std::optional<ops::CudaCall> on_gpu_;
 };
-
-}  // namespace
 
 Append plan(const Device& device, const AppendProblem& problem, const AppendOptions& options) {
   ops::validate(problem);
   ops::check_threads(options.threads);
-  if (device.kind() == DeviceKind::cpu) {
-    return Append(std::make_shared<CpuAppend>(problem, device.id(), options.threads));
+  std::optional<ops::CudaCall> call;
+  if (device.kind() == DeviceKind::cuda) {
+    const DeviceSpec spec = ops::spec_of(device);
+    if (const std::optional<std::string> obstacle = strategies::append::obstacle(problem, spec)) {
+      throw Error(ErrorCode::unsupported, *obstacle);
+    }
+    call.emplace(strategies::append::append_call(problem, spec), device.id().ordinal, strategies::CallTensors{});
   }
-  const DeviceSpec spec = ops::spec_of(device);
-  if (const std::optional<std::string> obstacle = strategies::append::obstacle(problem, spec)) {
-    throw Error(ErrorCode::unsupported, *obstacle);
-  }
-  return Append(std::make_shared<CudaAppend>(problem, device.id(), strategies::append::append_call(problem, spec)));
+  return Append(std::make_shared<const Append::Backend>(problem, device.id(), options.threads, std::move(call)));
 }
 
 void Append::run(Stream stream, const AppendTensors& tensors) const {

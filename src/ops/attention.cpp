@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "ops/attention_backend.hpp"
 #include "ops/attention_call.hpp"
-#include "ops/cuda_call.hpp"
-#include "ops/cuda_status.hpp"
+#include "ops/device_call.hpp"
 #include "ops/tensor_checks.hpp"
 #include "ops/validate_attention.hpp"
 #include "runtime/nvrtc.hpp"
@@ -18,49 +16,36 @@
 #include "thresher/error.hpp"
 
 namespace thresher {
-namespace {
 
-using strategies::CallTensors;
-using strategies::PlannedCall;
-
-class CpuAttention final : public Attention::Backend {
+class Attention::Backend {
  public:
-  CpuAttention(const AttentionProblem& problem, DeviceId device, PlannedCall call)
-      : Backend(problem, device), call_(std::move(call)) {}
-  void run(Stream, const CallTensors& tensors) const override {
-    for (const strategies::Step& step : call_.steps) {
-      std::get<strategies::HostCall>(step).call(tensors);
-    }
-  }
-  [[nodiscard]] AttentionStatus status(Stream, const void*) const override { return {}; }
-  [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
-  [[nodiscard]] const std::string& strategy() const noexcept override { return call_.strategy; }
+  Backend(const AttentionProblem& problem, DeviceId device, strategies::PlannedCall call)
+      : problem_(problem), device_(device), call_(device, std::move(call)) {}
 
- private:
-  PlannedCall call_;
-};
-
-class CudaAttention final : public Attention::Backend {
- public:
-  CudaAttention(const AttentionProblem& problem, DeviceId device, PlannedCall call)
-      : Backend(problem, device), call_(std::move(call), device.ordinal, {}) {}
-  void run(Stream stream, const CallTensors& tensors) const override { call_.run(stream, tensors); }
-  [[nodiscard]] AttentionStatus status(Stream stream, const void* workspace) const override {
+  [[nodiscard]] const AttentionProblem& problem() const noexcept { return problem_; }
+  [[nodiscard]] DeviceId device() const noexcept { return device_; }
+  [[nodiscard]] const ops::DeviceCall& call() const noexcept { return call_; }
+  /// All flags of the status in the workspace, once the stream has come so far.
+  [[nodiscard]] AttentionStatus status(Stream stream, const void* workspace) const {
     AttentionStatus status;
     for (const strategies::WorkspacePiece& piece : call_.planned().workspace) {
       if (strategies::attention::is_status(piece)) {
         const void* words = static_cast<const std::byte*>(workspace) + piece.offset;
-        status.flags |= ops::status_flags(stream, words, piece.bytes, device().ordinal);
+        status.flags |= ops::status_flags(stream, words, piece.bytes, device_);
       }
     }
     return status;
   }
-  [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
-  [[nodiscard]] const std::string& strategy() const noexcept override { return call_.planned().strategy; }
 
  private:
-  ops::CudaCall call_;
+  AttentionProblem problem_;
+  DeviceId device_;
+  ops::DeviceCall call_;
 };
+
+namespace {
+
+using strategies::PlannedCall;
 
 template <class Wanted>
 std::vector<std::string> names(strategies::Strategies<AttentionProblem> all, const Wanted& is_wanted) {
@@ -83,7 +68,7 @@ std::shared_ptr<const Attention::Backend> plan_without_compiler(const Device& de
   others.insert(others.end(), fallbacks.begin(), fallbacks.end());
   for (const std::string& other : others) {
     try {
-      return std::make_shared<CudaAttention>(problem, device.id(), std::move(chosen));
+      return std::make_shared<const Attention::Backend>(problem, device.id(), std::move(chosen));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) {
         throw;
@@ -91,7 +76,7 @@ std::shared_ptr<const Attention::Backend> plan_without_compiler(const Device& de
     }
     chosen = ops::attention_call(problem, {.strategy = other}, device);
   }
-  return std::make_shared<CudaAttention>(problem, device.id(), std::move(chosen));
+  return std::make_shared<const Attention::Backend>(problem, device.id(), std::move(chosen));
 }
 
 }  // namespace
@@ -100,13 +85,10 @@ Attention plan(const Device& device, const AttentionProblem& problem, const Atte
   ops::validate(problem);
   ops::check_threads(options.threads);
   PlannedCall call = ops::attention_call(problem, options, device);
-  if (device.kind() == DeviceKind::cpu) {
-    return Attention(std::make_shared<CpuAttention>(problem, device.id(), std::move(call)));
-  }
-  if (options.strategy.empty() && !runtime::nvrtc_status().problem.empty()) {
+  if (device.kind() == DeviceKind::cuda && options.strategy.empty() && !runtime::nvrtc_status().problem.empty()) {
     return Attention(plan_without_compiler(device, problem, std::move(call)));
   }
-  return Attention(std::make_shared<CudaAttention>(problem, device.id(), std::move(call)));
+  return Attention(std::make_shared<const Attention::Backend>(problem, device.id(), std::move(call)));
 }
 
 void Attention::run(Stream stream, const AttentionTensors& tensors, void* workspace) const {
@@ -115,7 +97,7 @@ void Attention::run(Stream stream, const AttentionTensors& tensors, void* worksp
     return;
   }
   const auto in_order = strategies::attention::in_order(tensors);
-  backend_->run(stream, {in_order, workspace});
+  backend_->call().run(stream, {in_order, workspace});
 }
 
 AttentionStatus Attention::status(Stream stream, const void* workspace) const {
@@ -126,8 +108,8 @@ AttentionStatus Attention::status(Stream stream, const void* workspace) const {
   return backend_->status(stream, workspace);
 }
 
-std::size_t Attention::workspace_bytes() const { return backend_->workspace_bytes(); }
-const std::string& Attention::strategy() const { return backend_->strategy(); }
+std::size_t Attention::workspace_bytes() const { return backend_->call().workspace_bytes(); }
+const std::string& Attention::strategy() const { return backend_->call().planned().strategy; }
 const AttentionProblem& Attention::problem() const { return backend_->problem(); }
 
 std::vector<std::string> attention_strategies(const Device& device) {

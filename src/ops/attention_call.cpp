@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/call_choice.hpp"
 #include "ops/cuda_device_spec.hpp"
+#include "ops/product_choice.hpp"
 #include "runtime/driver.hpp"
 #include "strategies/attention/registry.hpp"
 

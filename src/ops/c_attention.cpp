@@ -3,10 +3,7 @@
 #include "ops/c_common.hpp"
 #include "ops/validate_attention.hpp"
 
-struct thresher_attention {
-  thresher::Attention attention;
-  thresher::DeviceId device;
-};
+struct thresher_attention : thresher::c::PlanHandle<thresher::Attention> {};
 
 namespace {
 
@@ -101,7 +98,7 @@ Tensor with_strides(Tensor tensor, const std::int64_t* strides) {
 /// q or o: [batch, heads, rows, columns], or without the batch where lengths vary: then rows come before heads.
 Tensor rows_of(const thresher_attention& plan, Format format, std::int64_t heads, std::int64_t rows,
                std::int64_t columns, const void* data, const std::int64_t* strides) {
-  const AttentionProblem& problem = plan.attention.problem();
+  const AttentionProblem& problem = plan.planned.problem();
   void* const there = const_cast<void*>(data);
   return with_strides(problem.variable_length
                           ? Tensor::contiguous(there, format, {rows, heads, columns}, plan.device)
@@ -111,7 +108,7 @@ Tensor rows_of(const thresher_attention& plan, Format format, std::int64_t heads
 
 /// k or v, in pages or not.
 Tensor keys_of(const thresher_attention& plan, std::int64_t columns, const void* data, const std::int64_t* strides) {
-  const AttentionProblem& problem = plan.attention.problem();
+  const AttentionProblem& problem = plan.planned.problem();
   const Format format = effective_kv_format(problem);
   if (problem.page_size == 0) {
     return rows_of(plan, format, problem.kv_heads, problem.keys, columns, data, strides);
@@ -122,7 +119,7 @@ Tensor keys_of(const thresher_attention& plan, std::int64_t columns, const void*
 }
 
 Tensor lse_of(const thresher_attention& plan, float* lse) {
-  const AttentionProblem& problem = plan.attention.problem();
+  const AttentionProblem& problem = plan.planned.problem();
   return problem.variable_length
              ? Tensor::contiguous(lse, Format::fp32, {problem.heads, problem.queries}, plan.device)
              : Tensor::contiguous(lse, Format::fp32, {problem.batch, problem.heads, problem.queries}, plan.device);
@@ -150,7 +147,7 @@ struct ServingArguments {
 };
 
 void add_serving(const thresher_attention& plan, const ServingArguments& given, AttentionTensors& tensors) {
-  const AttentionProblem& problem = plan.attention.problem();
+  const AttentionProblem& problem = plan.planned.problem();
   const std::int64_t columns = problem.page_size > 0 ? ceil_div(problem.keys, problem.page_size) : 0;
   tensors.block_table = table_of(plan, given.block_table, {problem.batch, columns});
   if (given.block_table_stride != 0) {
@@ -190,27 +187,22 @@ thresher_status thresher_attention_strategies(thresher_device device, char* name
 
 thresher_status thresher_attention_plan(thresher_device device, const thresher_attention_problem* problem,
                                         const thresher_attention_options* options, thresher_attention** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const Device on = device_of(device);
-    *plan_out = new thresher_attention{plan(on, problem_of(problem), options_of(options)), on.id()};
-  });
+  return create_plan(device, plan_out,
+                     [&](const Device& on) { return plan(on, problem_of(problem), options_of(options)); });
 }
 
 void thresher_attention_destroy(thresher_attention* plan_handle) { delete plan_handle; }
 
 size_t thresher_attention_workspace_bytes(const thresher_attention* plan_handle) {
-  return plan_handle == nullptr ? 0 : plan_handle->attention.workspace_bytes();
+  return workspace_bytes_of(plan_handle);
 }
 
-const char* thresher_attention_strategy(const thresher_attention* plan_handle) {
-  return plan_handle == nullptr ? "" : plan_handle->attention.strategy().c_str();
-}
+const char* thresher_attention_strategy(const thresher_attention* plan_handle) { return strategy_of(plan_handle); }
 
 thresher_status thresher_attention_run(const thresher_attention* plan_handle, void* stream,
                                        const thresher_attention_tensors* tensors, void* workspace) {
   return guarded([&] {
-    const Attention& attention = required(plan_handle, "plan").attention;
+    const Attention& attention = required(plan_handle, "plan").planned;
     attention.run(Stream{stream}, tensors_of(attention.problem(), tensors), workspace);
   });
 }
@@ -219,7 +211,7 @@ thresher_status thresher_attention_run_status(const thresher_attention* plan_han
                                               const void* workspace, uint32_t* flags) {
   return guarded([&] {
     required(flags, "flags");
-    *flags = required(plan_handle, "plan").attention.status(Stream{stream}, workspace).flags;
+    *flags = required(plan_handle, "plan").planned.status(Stream{stream}, workspace).flags;
   });
 }
 
@@ -293,7 +285,7 @@ thresher_status thresher_attention_run_serving_flat(
     void* workspace) {
   return guarded([&] {
     const thresher_attention& plan = required(plan_handle, "plan");
-    const AttentionProblem& problem = plan.attention.problem();
+    const AttentionProblem& problem = plan.planned.problem();
     const std::int64_t width = problem.head_dim;
     const std::int64_t value_width = effective_value_dim(problem);
     AttentionTensors tensors{
@@ -308,6 +300,6 @@ thresher_status thresher_attention_run_serving_flat(
                 {block_table, block_table_stride, seqused_k, sinks, q_descale, q_descale_strides, k_descale,
                  k_descale_strides, v_descale, v_descale_strides},
                 tensors);
-    plan.attention.run(Stream{stream}, tensors, workspace);
+    plan.planned.run(Stream{stream}, tensors, workspace);
   });
 }

@@ -26,8 +26,16 @@ struct thresher_grouped_weights {
 
 namespace thresher::c {
 
+/// What a program holds of a plan.
+template <class Plan>
+struct PlanHandle {
+  Plan planned;
+  DeviceId device;
+};
+
 /// Keeps the sentence for this thread and gives back `status`.
 thresher_status fail(thresher_status status, const char* sentence) noexcept;
+[[nodiscard]] Device device_of(thresher_device device);
 [[nodiscard]] thresher_status status_of(ErrorCode code) noexcept;
 
 /// No exception crosses the interface.
@@ -53,6 +61,35 @@ const T& required(const T* pointer, const char* argument) {
     refuse(std::string(argument) + " is null");
   }
   return *pointer;
+}
+
+/// `*out` becomes a handle of what `make()` gives.
+template <class Handle>
+thresher_status create(Handle** out, const char* argument, const auto& make) noexcept {
+  return guarded([&] {
+    required(out, argument);
+    *out = new Handle{make()};
+  });
+}
+
+/// `*out` becomes a handle of the plan that `make(device)` gives.
+template <class Handle>
+thresher_status create_plan(thresher_device device, Handle** out, const auto& make) noexcept {
+  return guarded([&] {
+    required(out, "plan");
+    const Device on = device_of(device);
+    *out = new Handle{{make(on), on.id()}};
+  });
+}
+
+template <class Handle>
+std::size_t workspace_bytes_of(const Handle* handle) {
+  return handle == nullptr ? 0 : handle->planned.workspace_bytes();
+}
+
+template <class Handle>
+const char* strategy_of(const Handle* handle) {
+  return handle == nullptr ? "" : handle->planned.strategy().c_str();
 }
 
 /// Enumerators count from 0 in both interfaces and in the same order.
@@ -127,7 +164,6 @@ void require_used(Value value, Value unset, const char* member, bool switch_is_o
   }
 }
 [[nodiscard]] DeviceId id_of(thresher_device device);
-[[nodiscard]] Device device_of(thresher_device device);
 [[nodiscard]] Numerics numerics_of(std::int32_t numerics);
 
 inline constexpr Activation default_activation{};
@@ -165,12 +201,51 @@ template <class Problem>
 /// What the dual GEMM and the grouped products are asked for alike.
 [[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);
 [[nodiscard]] DualGemmOptions options_of(const thresher_dual_gemm_options* options);
+/// Rows of tokens in a flat call.
+struct FlatTokens {
+  const void* data = nullptr;
+  std::int64_t row_stride = 0;
+  const void* scales = nullptr;
+  std::int32_t scale_layout = 0;
+  const float* global_scale = nullptr;
+};
+[[nodiscard]] Tensor tokens_of(Format format, std::int64_t rows, std::int64_t columns, const FlatTokens& flat,
+                               DeviceId device);
+
 /// A block, and what is made sure of in it.
 [[nodiscard]] std::span<const std::byte> block_of(const void* block, std::size_t bytes);
 [[nodiscard]] std::span<std::byte> block_of(void* block, std::size_t bytes);
 [[nodiscard]] PackedCheck check_of(std::int32_t check);
 /// As much of `value` as the struct of an older program has.
 void give(const thresher_packed_info& value, thresher_packed_info* info);
+
+/// What packed weights of every product tell; `experts`, `matrices` and `has_bias` as the product has them.
+template <class Handle>
+thresher_status give_info(const Handle* weights, thresher_packed_info* info, const auto& change) {
+  return guarded([&] {
+    const auto& packed = required(weights, "weights").packed;
+    thresher_packed_info value{};
+    value.format = static_cast<thresher_format>(packed.format());
+    value.n = packed.n();
+    value.k = packed.k();
+    value.numerics = static_cast<thresher_numerics>(packed.numerics());
+    change(packed, value);
+    give(value, info);
+  });
+}
+
+template <class Handle>
+thresher_status give_block_bytes(const Handle* weights, std::size_t* bytes) {
+  return guarded([&] {
+    required(bytes, "bytes");
+    *bytes = block_bytes(required(weights, "weights").packed);
+  });
+}
+
+template <class Handle>
+thresher_status write_block(const Handle* weights, void* block, std::size_t bytes) {
+  return guarded([&] { to_block(required(weights, "weights").packed, block_of(block, bytes)); });
+}
 
 /// "a,b,c", terminated; refused where it does not fit.
 void copy_names(const std::vector<std::string>& names, char* to, std::size_t capacity);

@@ -1,10 +1,7 @@
 // The C interface of the dual GEMM.
 #include "ops/c_common.hpp"
 
-struct thresher_dual_gemm {
-  thresher::DualGemm gemm;
-  thresher::DeviceId device;
-};
+struct thresher_dual_gemm : thresher::c::PlanHandle<thresher::DualGemm> {};
 
 namespace {
 
@@ -25,13 +22,12 @@ DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
 
 Tensor a_of(const thresher_dual_gemm& plan, std::int64_t rows, const void* a, std::int64_t row_stride,
             const void* scales, std::int32_t layout, const float* global_scale) {
-  const DualGemmProblem& problem = plan.gemm.problem();
-  return with_scales(matrix_of(a, problem.a, rows, problem.k, row_stride, plan.device), OperandRole::tokens, scales,
-                     layout, global_scale);
+  const DualGemmProblem& problem = plan.planned.problem();
+  return tokens_of(problem.a, rows, problem.k, {a, row_stride, scales, layout, global_scale}, plan.device);
 }
 
 Tensor c_of(const thresher_dual_gemm& plan, std::int64_t rows, void* c, std::int64_t row_stride) {
-  const DualGemmProblem& problem = plan.gemm.problem();
+  const DualGemmProblem& problem = plan.planned.problem();
   return matrix_of(c, problem.out, rows, problem.n, row_stride, plan.device);
 }
 
@@ -56,11 +52,9 @@ thresher_status thresher_dual_gemm_strategies(thresher_device device, char* name
 thresher_status thresher_dual_gemm_pack(thresher_device device, const thresher_matrix* b1_gate,
                                         const thresher_matrix* b2_up, thresher_numerics numerics,
                                         thresher_dual_gemm_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
-    *weights = new thresher_dual_gemm_weights{
-        pack(device_of(device), tensor_of(b1_gate, "b1 (gate)", OperandRole::weights),
-             tensor_of(b2_up, "b2 (up)", OperandRole::weights), {.numerics = numerics_of(numerics)})};
+  return create(weights, "weights", [&] {
+    return pack(device_of(device), tensor_of(b1_gate, "b1 (gate)", OperandRole::weights),
+                tensor_of(b2_up, "b2 (up)", OperandRole::weights), {.numerics = numerics_of(numerics)});
   });
 }
 
@@ -73,95 +67,72 @@ thresher_status thresher_dual_gemm_weights_save(const thresher_dual_gemm_weights
 
 thresher_status thresher_dual_gemm_weights_load(thresher_device device, const char* path,
                                                 thresher_dual_gemm_weights** weights) {
-  return guarded([&] {
+  return create(weights, "weights", [&] {
     required(path, "path");
-    required(weights, "weights");
-    *weights = new thresher_dual_gemm_weights{load_packed(device_of(device), path)};
+    return load_packed(device_of(device), path);
   });
 }
 
 void thresher_dual_gemm_weights_destroy(thresher_dual_gemm_weights* weights) { delete weights; }
 
 thresher_status thresher_dual_gemm_weights_info(const thresher_dual_gemm_weights* weights, thresher_packed_info* info) {
-  return guarded([&] {
-    const PackedWeights& packed = required(weights, "weights").packed;
-    thresher_packed_info value{};
-    value.format = static_cast<thresher_format>(packed.format());
-    value.n = packed.n();
-    value.k = packed.k();
-    value.matrices = 2;
-    value.numerics = static_cast<thresher_numerics>(packed.numerics());
-    give(value, info);
-  });
+  return give_info(weights, info, [](const PackedWeights&, thresher_packed_info& value) { value.matrices = 2; });
 }
 
 thresher_status thresher_dual_gemm_weights_block_bytes(const thresher_dual_gemm_weights* weights, size_t* bytes) {
-  return guarded([&] {
-    required(bytes, "bytes");
-    *bytes = block_bytes(required(weights, "weights").packed);
-  });
+  return give_block_bytes(weights, bytes);
 }
 
 thresher_status thresher_dual_gemm_weights_to_block(const thresher_dual_gemm_weights* weights, void* block,
                                                     size_t bytes) {
-  return guarded([&] { to_block(required(weights, "weights").packed, block_of(block, bytes)); });
+  return write_block(weights, block, bytes);
 }
 
 thresher_status thresher_dual_gemm_weights_from_block(thresher_device device, const void* block, size_t bytes,
                                                       thresher_packed_check check,
                                                       thresher_dual_gemm_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
-    *weights = new thresher_dual_gemm_weights{from_block(device_of(device), block_of(block, bytes), check_of(check))};
-  });
+  return create(weights, "weights",
+                [&] { return from_block(device_of(device), block_of(block, bytes), check_of(check)); });
 }
 
 thresher_status thresher_dual_gemm_plan(thresher_device device, const thresher_dual_gemm_problem* problem,
                                         const thresher_dual_gemm_weights* weights,
                                         const thresher_dual_gemm_options* options, thresher_dual_gemm** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const thresher_dual_gemm_weights& given = required(weights, "weights");
-    const Device on = device_of(device);
-    *plan_out = new thresher_dual_gemm{plan(on, problem_of(problem), given.packed, options_of(options)), on.id()};
+  return create_plan(device, plan_out, [&](const Device& on) {
+    const auto& packed = required(weights, "weights").packed;
+    return plan(on, problem_of(problem), packed, options_of(options));
   });
 }
 
 thresher_status thresher_dual_gemm_plan_raw(thresher_device device, const thresher_dual_gemm_problem* problem,
                                             const thresher_matrix* b1_gate, const thresher_matrix* b2_up,
                                             const thresher_dual_gemm_options* options, thresher_dual_gemm** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const Device on = device_of(device);
-    *plan_out =
-        new thresher_dual_gemm{plan(on, problem_of(problem), tensor_of(b1_gate, "b1 (gate)", OperandRole::weights),
-                                    tensor_of(b2_up, "b2 (up)", OperandRole::weights), options_of(options)),
-                               on.id()};
+  return create_plan(device, plan_out, [&](const Device& on) {
+    return plan(on, problem_of(problem), tensor_of(b1_gate, "b1 (gate)", OperandRole::weights),
+                tensor_of(b2_up, "b2 (up)", OperandRole::weights), options_of(options));
   });
 }
 
 void thresher_dual_gemm_destroy(thresher_dual_gemm* plan_handle) { delete plan_handle; }
 
 size_t thresher_dual_gemm_workspace_bytes(const thresher_dual_gemm* plan_handle) {
-  return plan_handle == nullptr ? 0 : plan_handle->gemm.workspace_bytes();
+  return workspace_bytes_of(plan_handle);
 }
 
-const char* thresher_dual_gemm_strategy(const thresher_dual_gemm* plan_handle) {
-  return plan_handle == nullptr ? "" : plan_handle->gemm.strategy().c_str();
-}
+const char* thresher_dual_gemm_strategy(const thresher_dual_gemm* plan_handle) { return strategy_of(plan_handle); }
 
 thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
                                        const thresher_matrix* c, void* workspace) {
   return guarded([&] {
     required(plan_handle, "plan")
-        .gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
+        .planned.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
   });
 }
 
 thresher_status thresher_dual_gemm_prepare(const thresher_dual_gemm* plan_handle, void* stream,
                                            const thresher_matrix* a, void* workspace) {
   return guarded([&] {
-    required(plan_handle, "plan").gemm.prepare(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), workspace);
+    required(plan_handle, "plan").planned.prepare(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), workspace);
   });
 }
 
@@ -169,7 +140,7 @@ thresher_status thresher_dual_gemm_run_prepared(const thresher_dual_gemm* plan_h
                                                 const thresher_matrix* a, const thresher_matrix* c, void* workspace) {
   return guarded([&] {
     required(plan_handle, "plan")
-        .gemm.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
+        .planned.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
   });
 }
 
@@ -179,16 +150,14 @@ thresher_status thresher_dual_gemm_pack_flat(int32_t device_kind, int32_t device
                                              int64_t b2_row_stride, const void* b2_scales, const float* b2_global_scale,
                                              int32_t scale_layout, int32_t numerics,
                                              thresher_dual_gemm_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
+  return create(weights, "weights", [&] {
     const Device device = device_of({device_kind, device_ordinal});
     const Format of = format_of(format, "format");
     const Tensor gate = matrix_of(b1_gate, of, n, k, b1_row_stride, device.id());
     const Tensor up = matrix_of(b2_up, of, n, k, b2_row_stride, device.id());
-    *weights = new thresher_dual_gemm_weights{
-        pack(device, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
-             with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
-             {.numerics = numerics_of(numerics)})};
+    return pack(device, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
+                with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
+                {.numerics = numerics_of(numerics)});
   });
 }
 
@@ -219,9 +188,7 @@ thresher_status thresher_dual_gemm_plan_raw_flat(int32_t device_kind, int32_t de
                                                  const void* b2_scales, const float* b2_global_scale,
                                                  int32_t scale_layout, const char* strategy, const char* knobs,
                                                  int32_t threads, thresher_dual_gemm** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const Device device = device_of({device_kind, device_ordinal});
+  return create_plan({device_kind, device_ordinal}, plan_out, [&](const Device& device) {
     const DualGemmProblem problem{.m = m,
                                   .n = n,
                                   .k = k,
@@ -231,11 +198,9 @@ thresher_status thresher_dual_gemm_plan_raw_flat(int32_t device_kind, int32_t de
                                   .activation = activation_of(activation, activation_constants)};
     const Tensor gate = matrix_of(b1_gate, problem.b, n, k, b1_row_stride, device.id());
     const Tensor up = matrix_of(b2_up, problem.b, n, k, b2_row_stride, device.id());
-    *plan_out = new thresher_dual_gemm{
-        plan(device, problem, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
-             with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
-             options_of(strategy, knobs, threads)),
-        device.id()};
+    return plan(device, problem, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
+                with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
+                options_of(strategy, knobs, threads));
   });
 }
 
@@ -245,8 +210,8 @@ thresher_status thresher_dual_gemm_run_flat(const thresher_dual_gemm* plan_handl
                                             int64_t c_row_stride, void* workspace) {
   return guarded([&] {
     const thresher_dual_gemm& plan = required(plan_handle, "plan");
-    plan.gemm.run(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
-                  c_of(plan, rows, c, c_row_stride), workspace);
+    plan.planned.run(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+                     c_of(plan, rows, c, c_row_stride), workspace);
   });
 }
 
@@ -255,8 +220,8 @@ thresher_status thresher_dual_gemm_prepare_flat(const thresher_dual_gemm* plan_h
                                                 int32_t a_scale_layout, const float* a_global_scale, void* workspace) {
   return guarded([&] {
     const thresher_dual_gemm& plan = required(plan_handle, "plan");
-    plan.gemm.prepare(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
-                      workspace);
+    plan.planned.prepare(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+                         workspace);
   });
 }
 
@@ -266,7 +231,8 @@ thresher_status thresher_dual_gemm_run_prepared_flat(const thresher_dual_gemm* p
                                                      int64_t c_row_stride, void* workspace) {
   return guarded([&] {
     const thresher_dual_gemm& plan = required(plan_handle, "plan");
-    plan.gemm.run_prepared(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
-                           c_of(plan, rows, c, c_row_stride), workspace);
+    plan.planned.run_prepared(Stream{stream},
+                              a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+                              c_of(plan, rows, c, c_row_stride), workspace);
   });
 }

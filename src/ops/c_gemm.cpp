@@ -1,10 +1,7 @@
 // The C interface of the plain product.
 #include "ops/c_common.hpp"
 
-struct thresher_gemm {
-  thresher::Gemm gemm;
-  thresher::DeviceId device;
-};
+struct thresher_gemm : thresher::c::PlanHandle<thresher::Gemm> {};
 
 namespace {
 
@@ -47,75 +44,54 @@ thresher_status thresher_gemm_strategies(thresher_device device, char* names, si
 thresher_status thresher_gemm_pack(thresher_device device, const thresher_matrix* b, const void* bias,
                                    thresher_format bias_format, thresher_numerics numerics,
                                    thresher_gemm_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
-    *weights = new thresher_gemm_weights{
-        pack(device_of(device), weights_of(b, bias, bias_format), {.numerics = numerics_of(numerics)})};
+  return create(weights, "weights", [&] {
+    return pack(device_of(device), weights_of(b, bias, bias_format), {.numerics = numerics_of(numerics)});
   });
 }
 
 thresher_status thresher_gemm_weights_of_expert(const thresher_grouped_weights* grouped,
                                                 thresher_gemm_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
-    *weights = new thresher_gemm_weights{PackedGemmWeights(required(grouped, "grouped").packed)};
-  });
+  return create(weights, "weights", [&] { return PackedGemmWeights(required(grouped, "grouped").packed); });
 }
 
 void thresher_gemm_weights_destroy(thresher_gemm_weights* weights) { delete weights; }
 
 thresher_status thresher_gemm_weights_info(const thresher_gemm_weights* weights, thresher_packed_info* info) {
-  return guarded([&] {
-    const PackedGemmWeights& packed = required(weights, "weights").packed;
-    thresher_packed_info value{};
-    value.format = static_cast<thresher_format>(packed.format());
+  return give_info(weights, info, [](const PackedGemmWeights& packed, thresher_packed_info& value) {
     value.experts = 1;
-    value.n = packed.n();
-    value.k = packed.k();
     value.matrices = 1;
     value.has_bias = packed.has_bias() ? 1 : 0;
-    value.numerics = static_cast<thresher_numerics>(packed.numerics());
-    give(value, info);
   });
 }
 
 thresher_status thresher_gemm_plan(thresher_device device, const thresher_gemm_problem* problem,
                                    const thresher_gemm_weights* weights, const thresher_dual_gemm_options* options,
                                    thresher_gemm** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const thresher_gemm_weights& given = required(weights, "weights");
-    const Device on = device_of(device);
-    *plan_out = new thresher_gemm{plan(on, problem_of(problem), given.packed, options_of(options)), on.id()};
+  return create_plan(device, plan_out, [&](const Device& on) {
+    const auto& packed = required(weights, "weights").packed;
+    return plan(on, problem_of(problem), packed, options_of(options));
   });
 }
 
 thresher_status thresher_gemm_plan_raw(thresher_device device, const thresher_gemm_problem* problem,
                                        const thresher_matrix* b, const void* bias, thresher_format bias_format,
                                        const thresher_dual_gemm_options* options, thresher_gemm** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const Device on = device_of(device);
-    *plan_out = new thresher_gemm{plan(on, problem_of(problem), weights_of(b, bias, bias_format), options_of(options)),
-                                  on.id()};
+  return create_plan(device, plan_out, [&](const Device& on) {
+    return plan(on, problem_of(problem), weights_of(b, bias, bias_format), options_of(options));
   });
 }
 
 void thresher_gemm_destroy(thresher_gemm* plan_handle) { delete plan_handle; }
 
-size_t thresher_gemm_workspace_bytes(const thresher_gemm* plan_handle) {
-  return plan_handle == nullptr ? 0 : plan_handle->gemm.workspace_bytes();
-}
+size_t thresher_gemm_workspace_bytes(const thresher_gemm* plan_handle) { return workspace_bytes_of(plan_handle); }
 
-const char* thresher_gemm_strategy(const thresher_gemm* plan_handle) {
-  return plan_handle == nullptr ? "" : plan_handle->gemm.strategy().c_str();
-}
+const char* thresher_gemm_strategy(const thresher_gemm* plan_handle) { return strategy_of(plan_handle); }
 
 thresher_status thresher_gemm_run(const thresher_gemm* plan_handle, void* stream, const thresher_matrix* a,
                                   const thresher_matrix* c, void* workspace) {
   return guarded([&] {
     const thresher_gemm& plan = required(plan_handle, "plan");
-    plan.gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
+    plan.planned.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
   });
 }
 
@@ -124,10 +100,10 @@ thresher_status thresher_gemm_run_flat(const thresher_gemm* plan_handle, void* s
                                        const float* a_global_scale, void* c, int64_t c_row_stride, void* workspace) {
   return guarded([&] {
     const thresher_gemm& plan = required(plan_handle, "plan");
-    const GemmProblem& problem = plan.gemm.problem();
-    plan.gemm.run(Stream{stream},
-                  with_scales(matrix_of(a, problem.a, rows, problem.k, a_row_stride, plan.device), OperandRole::tokens,
-                              a_scales, a_scale_layout, a_global_scale),
-                  matrix_of(c, problem.out, rows, problem.n, c_row_stride, plan.device), workspace);
+    const GemmProblem& problem = plan.planned.problem();
+    plan.planned.run(
+        Stream{stream},
+        tokens_of(problem.a, rows, problem.k, {a, a_row_stride, a_scales, a_scale_layout, a_global_scale}, plan.device),
+        matrix_of(c, problem.out, rows, problem.n, c_row_stride, plan.device), workspace);
   });
 }

@@ -2,10 +2,7 @@
 #include "core/integers.hpp"
 #include "ops/c_common.hpp"
 
-struct thresher_grouped {
-  thresher::GroupedGemm gemm;
-  thresher::DeviceId device;
-};
+struct thresher_grouped : thresher::c::PlanHandle<thresher::GroupedGemm> {};
 
 namespace {
 
@@ -109,7 +106,7 @@ GroupedWeights weights_of(const thresher_grouped_weights_view* given) {
 /// A or C.
 Tensor rows_of(const thresher_grouped& plan, const void* data, Format format, std::int64_t rows, std::int64_t columns,
                std::int64_t row_stride) {
-  const GroupedProblem& problem = plan.gemm.problem();
+  const GroupedProblem& problem = plan.planned.problem();
   if (problem.layout != RowLayout::slots) {
     return matrix_of(data, format, rows, columns, row_stride, plan.device);
   }
@@ -124,7 +121,7 @@ Tensor list_of(const thresher_grouped& plan, const void* data, Format format, st
 }
 
 GroupedTensors tensors_of(const thresher_grouped& plan, const thresher_grouped_tensors& given) {
-  const GroupedProblem& problem = plan.gemm.problem();
+  const GroupedProblem& problem = plan.planned.problem();
   const bool has_slots = problem.layout == RowLayout::slots;
   const std::int64_t rows_of_a = problem.layout == RowLayout::gathered ? given.tokens : given.rows;
   GroupedTensors tensors;
@@ -166,81 +163,58 @@ thresher_status thresher_grouped_strategies(thresher_device device, char* names,
 
 thresher_status thresher_grouped_pack(const thresher_grouped_weights_view* view, thresher_numerics numerics,
                                       thresher_grouped_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
+  return create(weights, "weights", [&] {
     const GroupedWeights given = weights_of(view);
-    const Device device = device_of(view->device);
-    *weights = new thresher_grouped_weights{pack(device, given, {.numerics = numerics_of(numerics)})};
+    return pack(device_of(view->device), given, {.numerics = numerics_of(numerics)});
   });
 }
 
 void thresher_grouped_weights_destroy(thresher_grouped_weights* weights) { delete weights; }
 
 thresher_status thresher_grouped_weights_info(const thresher_grouped_weights* weights, thresher_packed_info* info) {
-  return guarded([&] {
-    const PackedGroupedWeights& packed = required(weights, "weights").packed;
-    thresher_packed_info value{};
-    value.format = static_cast<thresher_format>(packed.format());
+  return give_info(weights, info, [](const PackedGroupedWeights& packed, thresher_packed_info& value) {
     value.experts = packed.experts();
-    value.n = packed.n();
-    value.k = packed.k();
     value.matrices = packed.matrices();
     value.has_bias = packed.has_bias() ? 1 : 0;
-    value.numerics = static_cast<thresher_numerics>(packed.numerics());
-    give(value, info);
   });
 }
 
 thresher_status thresher_grouped_weights_block_bytes(const thresher_grouped_weights* weights, size_t* bytes) {
-  return guarded([&] {
-    required(bytes, "bytes");
-    *bytes = block_bytes(required(weights, "weights").packed);
-  });
+  return give_block_bytes(weights, bytes);
 }
 
 thresher_status thresher_grouped_weights_to_block(const thresher_grouped_weights* weights, void* block, size_t bytes) {
-  return guarded([&] { to_block(required(weights, "weights").packed, block_of(block, bytes)); });
+  return write_block(weights, block, bytes);
 }
 
 thresher_status thresher_grouped_weights_from_block(thresher_device device, const void* block, size_t bytes,
                                                     thresher_packed_check check, thresher_grouped_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
-    *weights =
-        new thresher_grouped_weights{grouped_from_block(device_of(device), block_of(block, bytes), check_of(check))};
-  });
+  return create(weights, "weights",
+                [&] { return grouped_from_block(device_of(device), block_of(block, bytes), check_of(check)); });
 }
 
 thresher_status thresher_grouped_plan(thresher_device device, const thresher_grouped_problem* problem,
                                       const thresher_grouped_weights* weights,
                                       const thresher_dual_gemm_options* options, thresher_grouped** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const thresher_grouped_weights& given = required(weights, "weights");
-    const Device on = device_of(device);
-    *plan_out = new thresher_grouped{plan(on, problem_of(problem), given.packed, options_of(options)), on.id()};
+  return create_plan(device, plan_out, [&](const Device& on) {
+    const auto& packed = required(weights, "weights").packed;
+    return plan(on, problem_of(problem), packed, options_of(options));
   });
 }
 
 thresher_status thresher_grouped_plan_raw(thresher_device device, const thresher_grouped_problem* problem,
                                           const thresher_grouped_weights_view* view,
                                           const thresher_dual_gemm_options* options, thresher_grouped** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const Device on = device_of(device);
-    *plan_out = new thresher_grouped{plan(on, problem_of(problem), weights_of(view), options_of(options)), on.id()};
+  return create_plan(device, plan_out, [&](const Device& on) {
+    return plan(on, problem_of(problem), weights_of(view), options_of(options));
   });
 }
 
 void thresher_grouped_destroy(thresher_grouped* plan_handle) { delete plan_handle; }
 
-size_t thresher_grouped_workspace_bytes(const thresher_grouped* plan_handle) {
-  return plan_handle == nullptr ? 0 : plan_handle->gemm.workspace_bytes();
-}
+size_t thresher_grouped_workspace_bytes(const thresher_grouped* plan_handle) { return workspace_bytes_of(plan_handle); }
 
-const char* thresher_grouped_strategy(const thresher_grouped* plan_handle) {
-  return plan_handle == nullptr ? "" : plan_handle->gemm.strategy().c_str();
-}
+const char* thresher_grouped_strategy(const thresher_grouped* plan_handle) { return strategy_of(plan_handle); }
 
 thresher_status thresher_grouped_run(const thresher_grouped* plan_handle, void* stream,
                                      const thresher_grouped_tensors* tensors, void* workspace) {
@@ -248,7 +222,7 @@ thresher_status thresher_grouped_run(const thresher_grouped* plan_handle, void* 
     const thresher_grouped& plan = required(plan_handle, "plan");
     const thresher_grouped_tensors given =
         known(tensors, "tensors", offsetof(thresher_grouped_tensors, row_ids), thresher_grouped_tensors{});
-    plan.gemm.run(Stream{stream}, tensors_of(plan, given), workspace);
+    plan.planned.run(Stream{stream}, tensors_of(plan, given), workspace);
   });
 }
 
@@ -256,7 +230,7 @@ thresher_status thresher_grouped_run_status(const thresher_grouped* plan_handle,
                                             uint32_t* flags) {
   return guarded([&] {
     required(flags, "flags");
-    *flags = required(plan_handle, "plan").gemm.status(Stream{stream}, workspace).flags;
+    *flags = required(plan_handle, "plan").planned.status(Stream{stream}, workspace).flags;
   });
 }
 
@@ -267,24 +241,24 @@ thresher_status thresher_grouped_run_flat(const thresher_grouped* plan_handle, v
                                           const float* row_weights, void* workspace) {
   return guarded([&] {
     const thresher_grouped& plan = required(plan_handle, "plan");
-    plan.gemm.run(Stream{stream},
-                  tensors_of(plan, {.struct_size = sizeof(thresher_grouped_tensors),
-                                    .a_scale_layout = a_scale_layout,
-                                    .rows = rows,
-                                    .tokens = tokens,
-                                    .a = a,
-                                    .a_row_stride = a_row_stride,
-                                    .a_scales = a_scales,
-                                    .a_global_scale = a_global_scale,
-                                    .c = c,
-                                    .c_row_stride = c_row_stride,
-                                    .groups = groups,
-                                    .row_ids = row_ids,
-                                    .row_weights = row_weights,
-                                    .c_scales = nullptr,
-                                    .c_global_scale = nullptr,
-                                    .c_scale_layout = THRESHER_SCALES_ROW_MAJOR,
-                                    .c_scales_are_powers_of_two = 0}),
-                  workspace);
+    plan.planned.run(Stream{stream},
+                     tensors_of(plan, {.struct_size = sizeof(thresher_grouped_tensors),
+                                       .a_scale_layout = a_scale_layout,
+                                       .rows = rows,
+                                       .tokens = tokens,
+                                       .a = a,
+                                       .a_row_stride = a_row_stride,
+                                       .a_scales = a_scales,
+                                       .a_global_scale = a_global_scale,
+                                       .c = c,
+                                       .c_row_stride = c_row_stride,
+                                       .groups = groups,
+                                       .row_ids = row_ids,
+                                       .row_weights = row_weights,
+                                       .c_scales = nullptr,
+                                       .c_global_scale = nullptr,
+                                       .c_scale_layout = THRESHER_SCALES_ROW_MAJOR,
+                                       .c_scales_are_powers_of_two = 0}),
+                     workspace);
   });
 }

@@ -5,15 +5,9 @@ struct thresher_gated_mlp_weights {
   thresher::PackedGatedMlpWeights packed;
 };
 
-struct thresher_gated_mlp {
-  thresher::GatedMlp layer;
-  thresher::DeviceId device;
-};
+struct thresher_gated_mlp : thresher::c::PlanHandle<thresher::GatedMlp> {};
 
-struct thresher_moe {
-  thresher::MoeLayer layer;
-  thresher::DeviceId device;
-};
+struct thresher_moe : thresher::c::PlanHandle<thresher::MoeLayer> {};
 
 namespace {
 
@@ -67,14 +61,14 @@ MoeProblem problem_of(const thresher_moe_problem* problem) {
 void run_moe(const thresher_moe& plan, void* stream, const Tensor& x, const int32_t* topk_ids,
              const float* topk_weights, const Tensor& out, void* workspace) {
   const auto of_choices = [&](const void* data, Format format) {
-    return Tensor::contiguous(const_cast<void*>(data), format, {x.shape[0], plan.layer.problem().top_k}, plan.device);
+    return Tensor::contiguous(const_cast<void*>(data), format, {x.shape[0], plan.planned.problem().top_k}, plan.device);
   };
-  plan.layer.run(Stream{stream},
-                 {.x = x,
-                  .topk_ids = of_choices(topk_ids, Format::int32),
-                  .topk_weights = of_choices(topk_weights, Format::fp32),
-                  .out = out},
-                 workspace);
+  plan.planned.run(Stream{stream},
+                   {.x = x,
+                    .topk_ids = of_choices(topk_ids, Format::int32),
+                    .topk_weights = of_choices(topk_weights, Format::fp32),
+                    .out = out},
+                   workspace);
 }
 
 }  // namespace
@@ -90,22 +84,19 @@ void thresher_moe_problem_init(thresher_moe_problem* problem, uint32_t struct_si
 thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_matrix* gate, const thresher_matrix* up,
                                         const thresher_matrix* down, thresher_numerics numerics,
                                         thresher_gated_mlp_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
+  return create(weights, "weights", [&] {
     const GatedMlpWeights given{.gate = tensor_of(gate, "gate", OperandRole::weights),
                                 .up = tensor_of(up, "up", OperandRole::weights),
                                 .down = tensor_of(down, "down", OperandRole::weights)};
-    *weights = new thresher_gated_mlp_weights{pack(device_of(device), given, {.numerics = numerics_of(numerics)})};
+    return pack(device_of(device), given, {.numerics = numerics_of(numerics)});
   });
 }
 
 thresher_status thresher_gated_mlp_weights_of_parts(const thresher_dual_gemm_weights* gate_up,
                                                     const thresher_gemm_weights* down,
                                                     thresher_gated_mlp_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
-    *weights = new thresher_gated_mlp_weights{
-        PackedGatedMlpWeights(required(gate_up, "gate_up").packed, required(down, "down").packed)};
+  return create(weights, "weights", [&] {
+    return PackedGatedMlpWeights(required(gate_up, "gate_up").packed, required(down, "down").packed);
   });
 }
 
@@ -115,27 +106,23 @@ thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_g
                                         const thresher_gated_mlp_weights* weights,
                                         const thresher_dual_gemm_options* gate_up_options,
                                         const thresher_dual_gemm_options* down_options, thresher_gated_mlp** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const PackedGatedMlpWeights& packed = required(weights, "weights").packed;
-    const Device on = device_of(device);
-    *plan_out = new thresher_gated_mlp{plan(on, problem_of(problem), packed,
-                                            {.gate_up = options_of(gate_up_options), .down = options_of(down_options)}),
-                                       on.id()};
+  return create_plan(device, plan_out, [&](const Device& on) {
+    return plan(on, problem_of(problem), required(weights, "weights").packed,
+                {.gate_up = options_of(gate_up_options), .down = options_of(down_options)});
   });
 }
 
 void thresher_gated_mlp_destroy(thresher_gated_mlp* plan_handle) { delete plan_handle; }
 
 size_t thresher_gated_mlp_workspace_bytes(const thresher_gated_mlp* plan_handle) {
-  return plan_handle == nullptr ? 0 : plan_handle->layer.workspace_bytes();
+  return workspace_bytes_of(plan_handle);
 }
 
 thresher_status thresher_gated_mlp_run(const thresher_gated_mlp* plan_handle, void* stream, const thresher_matrix* x,
                                        const thresher_matrix* out, void* workspace) {
   return guarded([&] {
     required(plan_handle, "plan")
-        .layer.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), output_of(out, "out"), workspace);
+        .planned.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), output_of(out, "out"), workspace);
   });
 }
 
@@ -145,11 +132,11 @@ thresher_status thresher_gated_mlp_run_flat(const thresher_gated_mlp* plan_handl
                                             int64_t out_row_stride, void* workspace) {
   return guarded([&] {
     const thresher_gated_mlp& plan = required(plan_handle, "plan");
-    const GatedMlpProblem& problem = plan.layer.problem();
-    plan.layer.run(Stream{stream},
-                   with_scales(matrix_of(x, problem.x, rows, problem.hidden_size, x_row_stride, plan.device),
-                               OperandRole::tokens, x_scales, x_scale_layout, x_global_scale),
-                   matrix_of(out, problem.out, rows, problem.hidden_size, out_row_stride, plan.device), workspace);
+    const GatedMlpProblem& problem = plan.planned.problem();
+    plan.planned.run(Stream{stream},
+                     tokens_of(problem.x, rows, problem.hidden_size,
+                               {x, x_row_stride, x_scales, x_scale_layout, x_global_scale}, plan.device),
+                     matrix_of(out, problem.out, rows, problem.hidden_size, out_row_stride, plan.device), workspace);
   });
 }
 
@@ -157,22 +144,16 @@ thresher_status thresher_moe_plan(thresher_device device, const thresher_moe_pro
                                   const thresher_grouped_weights* gate_up, const thresher_grouped_weights* down,
                                   const thresher_dual_gemm_options* gate_up_options,
                                   const thresher_dual_gemm_options* down_options, thresher_moe** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
+  return create_plan(device, plan_out, [&](const Device& on) {
     const thresher_grouped_weights& of_gate_up = required(gate_up, "gate_up");
-    const thresher_grouped_weights& of_down = required(down, "down");
-    const Device on = device_of(device);
-    *plan_out = new thresher_moe{plan(on, problem_of(problem), of_gate_up.packed, of_down.packed,
-                                      {.gate_up = options_of(gate_up_options), .down = options_of(down_options)}),
-                                 on.id()};
+    return plan(on, problem_of(problem), of_gate_up.packed, required(down, "down").packed,
+                {.gate_up = options_of(gate_up_options), .down = options_of(down_options)});
   });
 }
 
 void thresher_moe_destroy(thresher_moe* plan_handle) { delete plan_handle; }
 
-size_t thresher_moe_workspace_bytes(const thresher_moe* plan_handle) {
-  return plan_handle == nullptr ? 0 : plan_handle->layer.workspace_bytes();
-}
+size_t thresher_moe_workspace_bytes(const thresher_moe* plan_handle) { return workspace_bytes_of(plan_handle); }
 
 thresher_status thresher_moe_run(const thresher_moe* plan_handle, void* stream, const thresher_matrix* x,
                                  const int32_t* topk_ids, const float* topk_weights, const thresher_matrix* out,
@@ -189,10 +170,10 @@ thresher_status thresher_moe_run_flat(const thresher_moe* plan_handle, void* str
                                       void* out, int64_t out_row_stride, void* workspace) {
   return guarded([&] {
     const thresher_moe& plan = required(plan_handle, "plan");
-    const MoeProblem& problem = plan.layer.problem();
+    const MoeProblem& problem = plan.planned.problem();
     run_moe(plan, stream,
-            with_scales(matrix_of(x, problem.x, rows, problem.hidden_size, x_row_stride, plan.device),
-                        OperandRole::tokens, x_scales, x_scale_layout, x_global_scale),
+            tokens_of(problem.x, rows, problem.hidden_size, {x, x_row_stride, x_scales, x_scale_layout, x_global_scale},
+                      plan.device),
             topk_ids, topk_weights, matrix_of(out, problem.out, rows, problem.hidden_size, out_row_stride, plan.device),
             workspace);
   });

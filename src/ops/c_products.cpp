@@ -32,6 +32,11 @@ Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int
   return tensor;
 }
 
+Tensor tokens_of(Format format, std::int64_t rows, std::int64_t columns, const FlatTokens& flat, DeviceId device) {
+  return with_scales(matrix_of(flat.data, format, rows, columns, flat.row_stride, device), OperandRole::tokens,
+                     flat.scales, flat.scale_layout, flat.global_scale);
+}
+
 namespace {
 
 Tensor matrix_tensor(const thresher_matrix* matrix, const char* argument, OperandRole role) {

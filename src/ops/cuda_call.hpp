@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "ops/call_choice.hpp"
+#include "ops/product_choice.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/device.hpp"
 

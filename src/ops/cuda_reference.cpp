@@ -1,8 +1,8 @@
 #include "ops/cuda_reference.hpp"
 
 #include "ops/cuda_programs.hpp"
-#include "ops/cuda_weights.hpp"
-#include "ops/validate.hpp"
+#include "ops/packed_product.hpp"
+#include "ops/validate_product.hpp"
 #include "runtime/driver.hpp"
 #include "strategies/gemm/reference/params.hpp"
 #include "strategies/gemm/reference/program.hpp"

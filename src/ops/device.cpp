@@ -5,7 +5,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "ops/device_operations.hpp"
 #include "runtime/driver.hpp"
 #include "thresher/error.hpp"
 
@@ -65,11 +64,4 @@ Device Device::named(const std::string& name) {
               "there is no device '" + name + "', expected cpu, gpu, cuda:N with N counting GPUs from 0, or best");
 }
 
-namespace ops {
-
-const DeviceOperations& operations_for(DeviceKind kind) {
-  return kind == DeviceKind::cpu ? cpu_operations() : cuda_operations();
-}
-
-}  // namespace ops
 }  // namespace thresher

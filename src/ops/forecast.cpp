@@ -3,19 +3,15 @@
 #include <fmt/format.h>
 
 #include "ops/attention_call.hpp"
-#include "ops/dual_gemm_choice.hpp"
-#include "ops/grouped_choice.hpp"
+#include "ops/product_choice.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 
-using strategies::gemm::Product;
-
-strategies::PlannedCall planned_call(const DualGemmProblem& problem, const DualGemmOptions& options,
+strategies::PlannedCall planned_call(const ProductProblem& problem, const DualGemmOptions& options,
                                      const DeviceSpec& device) {
-  return choose_dual_gemm(problem, request_of(options), DeviceKind::cuda, device);
+  return choose_product(problem, request_of(options), DeviceKind::cuda, device);
 }
 
 strategies::PlannedCall planned_call(const AttentionProblem& problem, const AttentionOptions& options,
@@ -23,24 +19,14 @@ strategies::PlannedCall planned_call(const AttentionProblem& problem, const Atte
   return attention_call(problem, options, device);
 }
 
-strategies::PlannedCall planned_call(const GroupedProblem& problem, const GroupedOptions& options,
-                                     const DeviceSpec& device) {
-  return choose_grouped(problem, request_of(options), DeviceKind::cuda, device);
-}
-
-planner::Choices choices(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
-  return planner::choose(strategies::gemm::strategies_of(Product::dual_gemm, DeviceKind::cuda), problem,
-                         request_of(options), device);
+planner::Choices choices(const ProductProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
+  const auto all = strategies::gemm::strategies_of(strategies::gemm::product_of(problem), DeviceKind::cuda);
+  return planner::choose<ProductProblem>(all, problem, request_of(options), device);
 }
 
 planner::Choices choices(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device) {
   return planner::choose(strategies::attention::registry().of(DeviceKind::cuda), problem,
                          request_of(options, DeviceKind::cuda), device);
-}
-
-planner::Choices choices(const GroupedProblem& problem, const GroupedOptions& options, const DeviceSpec& device) {
-  return planner::choose(strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda), problem,
-                         request_of(options), device);
 }
 
 planner::Prediction forecast(const strategies::PlannedCall& call, const DeviceSpec& device,

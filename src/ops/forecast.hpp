@@ -3,29 +3,26 @@
 /// predicts asks here, so that there is one answer.
 #include "core/device_spec.hpp"
 #include "planner/choose.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
-#include "thresher/dual_gemm.hpp"
-#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::ops {
 
+using strategies::gemm::ProductProblem;
+
 /// What `plan` would launch for `options` on a GPU like `device`, whose tuning cache and tensors are not known. Throws
 /// Error(unsupported) with what is in the way, Error(invalid_argument) for a strategy or a knob that does not exist.
-[[nodiscard]] strategies::PlannedCall planned_call(const DualGemmProblem& problem, const DualGemmOptions& options,
+[[nodiscard]] strategies::PlannedCall planned_call(const ProductProblem& problem, const DualGemmOptions& options,
                                                    const DeviceSpec& device);
 [[nodiscard]] strategies::PlannedCall planned_call(const AttentionProblem& problem, const AttentionOptions& options,
-                                                   const DeviceSpec& device);
-[[nodiscard]] strategies::PlannedCall planned_call(const GroupedProblem& problem, const GroupedOptions& options,
                                                    const DeviceSpec& device);
 
 /// Everything that could be launched, in the order in which `plan` prefers it, and what cannot. Throws
 /// Error(invalid_argument) for a strategy or a knob that does not exist.
-[[nodiscard]] planner::Choices choices(const DualGemmProblem& problem, const DualGemmOptions& options,
+[[nodiscard]] planner::Choices choices(const ProductProblem& problem, const DualGemmOptions& options,
                                        const DeviceSpec& device);
 [[nodiscard]] planner::Choices choices(const AttentionProblem& problem, const AttentionOptions& options,
-                                       const DeviceSpec& device);
-[[nodiscard]] planner::Choices choices(const GroupedProblem& problem, const GroupedOptions& options,
                                        const DeviceSpec& device);
 
 /// One call on a GPU like `device`. Throws Error(unsupported) for a call whose work the planner has no words for.

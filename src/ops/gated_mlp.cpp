@@ -3,10 +3,9 @@
 #include <utility>
 
 #include "core/integers.hpp"
-#include "ops/backend.hpp"
-#include "ops/grouped_backend.hpp"
 #include "ops/layer_calls.hpp"
 #include "ops/layer_parts.hpp"
+#include "ops/products.hpp"
 #include "ops/tensor_checks.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/known_places.hpp"
@@ -47,7 +46,7 @@ class PackedGatedMlpWeights::Storage {
 class GatedMlp::Backend {
  public:
   /// The weights are those that calls read where the caller left them.
-  Backend(const Device& device, const GatedMlpProblem& problem, DualGemm gate_up, Gemm down,
+  Backend(const Device& device, const GatedMlpProblem& problem, ops::PlanPointer gate_up, ops::PlanPointer down,
           const GatedMlpWeights& weights)
       : problem_(problem),
         device_(device.id()),
@@ -56,12 +55,12 @@ class GatedMlp::Backend {
         weights_(weights),
         intermediate_(device, problem.intermediate, problem.intermediate_scale, problem.tokens,
                       problem.intermediate_size, pieces_),
-        of_gate_up_(strategies::add_piece(pieces_, "of gate and up", gate_up_.workspace_bytes())),
-        of_down_(strategies::add_piece(pieces_, "of down", down_.workspace_bytes())) {}
+        of_gate_up_(strategies::add_piece(pieces_, "of gate and up", gate_up_->workspace_bytes())),
+        of_down_(strategies::add_piece(pieces_, "of down", down_->workspace_bytes())) {}
 
   [[nodiscard]] const GatedMlpProblem& problem() const noexcept { return problem_; }
-  [[nodiscard]] const DualGemm& gate_up() const noexcept { return gate_up_; }
-  [[nodiscard]] const Gemm& down() const noexcept { return down_; }
+  [[nodiscard]] const ops::ProductPlan& gate_up() const noexcept { return *gate_up_; }
+  [[nodiscard]] const ops::ProductPlan& down() const noexcept { return *down_; }
   [[nodiscard]] std::size_t workspace_bytes() const { return ops::bytes_of(pieces_); }
 
   void run(Stream stream, const Tensor& x, const Tensor& out, void* workspace) const {
@@ -79,8 +78,9 @@ class GatedMlp::Backend {
     const runtime::ValidatedPointers of_products;
     const auto at = [&](std::size_t piece) { return ops::part_of(workspace, pieces_[piece]); };
     const Tensor hidden = intermediate_.tensor(tokens, workspace);
-    ops::of_product("gate and up, whose a is x", [&] { gate_up_.run(stream, x, hidden, at(of_gate_up_)); });
-    ops::of_product("down, whose c is out", [&] { down_.run(stream, hidden, out, at(of_down_)); });
+    ops::of_product("gate and up, whose a is x",
+                    [&] { ops::run_dense(*gate_up_, stream, x, hidden, at(of_gate_up_)); });
+    ops::of_product("down, whose c is out", [&] { ops::run_dense(*down_, stream, hidden, out, at(of_down_)); });
   }
 
  private:
@@ -93,20 +93,15 @@ class GatedMlp::Backend {
     ops::check_matrix("out", out, problem_.out, x.shape[0], problem_.hidden_size, device_, OperandRole::tokens);
     ops::check_alignment("out", out, static_cast<std::size_t>(bits(problem_.out)) / 8);
     ops::check_workspace(workspace, workspace_bytes());
-    for (const auto& [argument, tensor] : {std::pair{"x", &x}, std::pair{"gate", &weights_.gate},
-                                           std::pair{"up", &weights_.up}, std::pair{"down", &weights_.down}}) {
-      if (tensor->rank > 0 && tensor->data != nullptr) {
-        ops::check_not_overlapping(out, argument, *tensor, "out");
-        ops::check_outside_workspace(argument, *tensor, workspace, workspace_bytes());
-      }
-    }
+    ops::check_apart(out, {{"x", &x}, {"gate", &weights_.gate}, {"up", &weights_.up}, {"down", &weights_.down}},
+                     {workspace, workspace_bytes()}, "out");
     ops::check_outside_workspace("out", out, workspace, workspace_bytes());
   }
 
   GatedMlpProblem problem_;
   DeviceId device_;
-  DualGemm gate_up_;
-  Gemm down_;
+  ops::PlanPointer gate_up_;
+  ops::PlanPointer down_;
   GatedMlpWeights weights_;
   std::vector<strategies::WorkspacePiece> pieces_{};
   ops::Intermediate intermediate_;
@@ -137,34 +132,42 @@ PackedGatedMlpWeights pack(const Device& device, const GatedMlpWeights& weights,
           ops::of_product("down", [&] { return pack(device, GemmWeights{.b = weights.down}, options); })};
 }
 
-GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const PackedGatedMlpWeights& weights,
-              const GatedMlpOptions& options) {
+namespace {
+
+/// `of_gate_up()` and `of_down()` plan the products.
+GatedMlp plan_layer(const Device& device, const GatedMlpProblem& problem, const GatedMlpWeights& where_they_lie,
+                    const auto& of_gate_up, const auto& of_down) {
   validate(problem);
-  const PackedGatedMlpWeights::Storage& packed = weights.storage();
-  DualGemm gate_up = ops::of_product(
-      "gate and up", [&] { return plan(device, ops::gate_up_problem(problem), packed.gate_up(), options.gate_up); });
-  Gemm down =
-      ops::of_product("down", [&] { return plan(device, ops::down_problem(problem), packed.down(), options.down); });
-  GatedMlpWeights where_they_lie;
-  if (device.kind() == DeviceKind::cpu) {  // packing copies on a GPU
-    where_they_lie = {.gate = packed.gate_up().storage().b1_gate(),
-                      .up = packed.gate_up().storage().b2_up(),
-                      .down = packed.down().grouped().storage().weights().b1};
-  }
+  ops::PlanPointer gate_up = ops::of_product("gate and up", of_gate_up);
+  ops::PlanPointer down = ops::of_product("down", of_down);
   return GatedMlp(
       std::make_shared<const GatedMlp::Backend>(device, problem, std::move(gate_up), std::move(down), where_they_lie));
 }
 
+}  // namespace
+
+GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const PackedGatedMlpWeights& weights,
+              const GatedMlpOptions& options) {
+  const PackedGatedMlpWeights::Storage& packed = weights.storage();
+  GatedMlpWeights where_they_lie;
+  if (device.kind() == DeviceKind::cpu) {  // packing copies on a GPU
+    const GroupedWeights& gate_up = packed.gate_up().storage().weights();
+    where_they_lie = {.gate = gate_up.b1, .up = gate_up.b2, .down = packed.down().grouped().storage().weights().b1};
+  }
+  return plan_layer(
+      device, problem, where_they_lie,
+      [&] { return ops::plan_dual_gemm(device, ops::gate_up_problem(problem), packed.gate_up(), options.gate_up); },
+      [&] { return ops::plan_gemm(device, ops::down_problem(problem), packed.down(), options.down); });
+}
+
 GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const GatedMlpWeights& weights,
               const GatedMlpOptions& options) {
-  validate(problem);
-  DualGemm gate_up = ops::of_product("gate and up", [&] {
-    return plan(device, ops::gate_up_problem(problem), weights.gate, weights.up, options.gate_up);
-  });
-  Gemm down = ops::of_product(
-      "down", [&] { return plan(device, ops::down_problem(problem), GemmWeights{.b = weights.down}, options.down); });
-  return GatedMlp(
-      std::make_shared<const GatedMlp::Backend>(device, problem, std::move(gate_up), std::move(down), weights));
+  return plan_layer(
+      device, problem, weights,
+      [&] {
+        return ops::plan_dual_gemm(device, ops::gate_up_problem(problem), weights.gate, weights.up, options.gate_up);
+      },
+      [&] { return ops::plan_gemm(device, ops::down_problem(problem), GemmWeights{.b = weights.down}, options.down); });
 }
 
 }  // namespace thresher

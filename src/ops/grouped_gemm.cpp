@@ -1,20 +1,13 @@
 #include "thresher/grouped_gemm.hpp"
 
-#include "ops/device_operations.hpp"
-#include "ops/grouped_backend.hpp"
-#include "ops/grouped_choice.hpp"
+#include "ops/products.hpp"
 #include "ops/tensor_checks.hpp"
-#include "ops/validate_grouped.hpp"
-#include "strategies/gemm/registry.hpp"
-#include "thresher/error.hpp"
+#include "ops/validate_product.hpp"
 
 namespace thresher {
 
 void GroupedGemm::run(Stream stream, const GroupedTensors& tensors, void* workspace) const {
-  if (backend_->bounds() == ops::Bounds::routed) {
-    throw Error(ErrorCode::unsupported, "this product sorts the choices of its layer, and runs in that alone");
-  }
-  ops::run_grouped(*backend_, stream, tensors, {}, workspace);
+  ops::run_grouped(*backend_, stream, tensors, workspace);
 }
 
 GroupedStatus GroupedGemm::status(Stream stream, const void* workspace) const {
@@ -24,7 +17,6 @@ GroupedStatus GroupedGemm::status(Stream stream, const void* workspace) const {
 
 std::size_t GroupedGemm::workspace_bytes() const { return backend_->workspace_bytes(); }
 const std::string& GroupedGemm::strategy() const { return backend_->strategy(); }
-const GroupedProblem& GroupedGemm::problem() const { return backend_->problem(); }
 
 std::int64_t PackedGroupedWeights::experts() const noexcept { return storage_->shape().experts; }
 std::int64_t PackedGroupedWeights::n() const noexcept { return storage_->shape().n; }
@@ -37,54 +29,21 @@ const Device& PackedGroupedWeights::device() const noexcept { return storage_->d
 
 PackedGroupedWeights pack(const Device& device, const GroupedWeights& weights, const PackOptions& options) {
   ops::validate_weights(weights, device.id());
-  return PackedGroupedWeights(ops::operations_for(device.kind()).pack(device, weights, options));
-}
-
-std::shared_ptr<const GroupedGemm::Backend> ops::plan_grouped(const Device& device, const GroupedProblem& problem,
-                                                              const PackedGroupedWeights& weights,
-                                                              const GroupedOptions& options, Bounds bounds) {
-  validate(problem);
-  if (weights.device().id() != device.id()) {
-    refuse("the weights were packed for {}, not for {}: pack them again", weights.device().name(), device.name());
-  }
-  validate_weights(problem, weights.storage().shape());
-  require_grouped_strategy(device, options.strategy);
-  return operations_for(device.kind()).plan_packed(device, problem, weights, options, bounds);
-}
-
-std::shared_ptr<const GroupedGemm::Backend> ops::plan_grouped(const Device& device, const GroupedProblem& problem,
-                                                              const GroupedWeights& weights,
-                                                              const GroupedOptions& options, Bounds bounds) {
-  validate(problem);
-  validate_weights(weights, device.id());
-  validate_weights(problem, shape_of(weights));
-  require_grouped_strategy(device, options.strategy);
-  return operations_for(device.kind()).plan_raw(device, problem, weights, options, bounds);
-}
-
-void ops::run_grouped(const GroupedGemm::Backend& backend, Stream stream, const GroupedTensors& tensors,
-                      const strategies::moe_layer::RoutedTensors& routed, void* workspace) {
-  validate_run(backend.problem(), tensors, backend.weights(), workspace, backend.workspace_bytes(),
-               backend.data_alignment(), backend.device());
-  backend.run(stream, tensors, routed, workspace);
+  return PackedGroupedWeights(ops::pack_product(device, weights, options));
 }
 
 GroupedGemm plan(const Device& device, const GroupedProblem& problem, const PackedGroupedWeights& weights,
                  const GroupedOptions& options) {
-  return GroupedGemm(ops::plan_grouped(device, problem, weights, options, ops::Bounds::given));
+  return {problem, ops::plan_grouped(device, problem, weights, options)};
 }
 
 GroupedGemm plan(const Device& device, const GroupedProblem& problem, const GroupedWeights& weights,
                  const GroupedOptions& options) {
-  return GroupedGemm(ops::plan_grouped(device, problem, weights, options, ops::Bounds::given));
+  return {problem, ops::plan_grouped(device, problem, weights, options)};
 }
 
 std::vector<std::string> grouped_gemm_strategies(const Device& device) {
-  std::vector<std::string> names;
-  for (const auto* strategy : strategies::gemm::strategies_of(strategies::gemm::Product::grouped, device.kind())) {
-    names.emplace_back(strategy->name());
-  }
-  return names;
+  return ops::strategy_names(ops::Product::grouped, device);
 }
 
 }  // namespace thresher

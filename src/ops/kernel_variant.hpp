@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/backend.hpp"
+#include "ops/product_plan.hpp"
 #include "pipeline/shape.hpp"
 #include "runtime/memory.hpp"
 
@@ -29,8 +29,7 @@ struct KernelVariant {
 
 /// The kernel that `plan` would choose from raw weights with `options`, as `variant`. Throws Error(unsupported) when
 /// that is no fused kernel on a GPU.
-std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, const DualGemmProblem& problem,
-                                                      const Tensor& b1_gate, const Tensor& b2_up,
-                                                      const DualGemmOptions& options, const KernelVariant& variant);
+PlanPointer plan_variant(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate,
+                         const Tensor& b2_up, const DualGemmOptions& options, const KernelVariant& variant);
 
 }  // namespace thresher::ops

@@ -4,13 +4,9 @@
 
 #include <algorithm>
 
-#include "ops/dual_gemm_choice.hpp"
 #include "ops/forecast.hpp"
-#include "ops/gemm_problem.hpp"
-#include "ops/grouped_choice.hpp"
 #include "ops/layer_parts.hpp"
-#include "strategies/gemm/dense.hpp"
-#include "strategies/gemm/registry.hpp"
+#include "ops/product_choice.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "thresher/error.hpp"
 
@@ -31,20 +27,46 @@ std::string about(const char* product, const std::string& sentence) {
 std::string first_of(std::string one, const auto& other) { return one.empty() ? other() : one; }
 
 /// Where the choice is left to `plan`: why no strategy is made for it.
-template <class Problem>
-std::string format_obstacle(const char* product, strategies::Strategies<Problem> all,
-                            const std::type_identity_t<Problem>& problem, const DualGemmOptions& options,
-                            const DeviceSpec& device) {
+std::string format_obstacle_of(const char* product, DeviceKind kind, const ProductProblem& problem,
+                               const DualGemmOptions& options, const DeviceSpec& device) {
   if (!options.strategy.empty()) {
-    return of_product(product, [&] {
-      return about(product, named_strategy(all, options.strategy).unsupported_reason(problem, device).value_or(""));
-    });
+    return of_product(product, [&] { return about(product, format_obstacle(kind, device, problem, options)); });
   }
+  const auto all = strategies::gemm::strategies_of(strategies::gemm::product_of(problem), kind);
   const bool is_taken =
       std::any_of(all.begin(), all.end(), [&](const auto* one) { return !one->unsupported_reason(problem, device); });
   return is_taken ? ""
                   : fmt::format("{}: no strategy is made for {} with {} to {} on {}", product, name(problem.a),
                                 name(problem.b), name(problem.out), device.name);
+}
+
+/// The products of a layer.
+struct Products {
+  ProductProblem gate_up;
+  ProductProblem down;
+};
+Products products_of(const MoeProblem& problem) {
+  return {thresher::gate_up_problem(problem), thresher::down_problem(problem)};
+}
+Products products_of(const GatedMlpProblem& problem) { return {gate_up_problem(problem), down_problem(problem)}; }
+
+template <class Options>
+std::string format_obstacle_of(const Products& products, DeviceKind kind, const DeviceSpec& device,
+                               const Options& options) {
+  return first_of(format_obstacle_of(of_gate_up, kind, products.gate_up, options.gate_up, device),
+                  [&] { return format_obstacle_of(of_down, kind, products.down, options.down, device); });
+}
+
+template <class Options>
+std::string obstacle_of(const Products& products, const Device& device, const Options& options) {
+  return first_of(about(of_gate_up, product_obstacle(device, products.gate_up, options.gate_up)),
+                  [&] { return about(of_down, product_obstacle(device, products.down, options.down)); });
+}
+
+template <class Options>
+LayerCalls calls_of(const Products& products, const Options& options, const DeviceSpec& device) {
+  return {.gate_up = of_product(of_gate_up, [&] { return planned_call(products.gate_up, options.gate_up, device); }),
+          .down = of_product(of_down, [&] { return planned_call(products.down, options.down, device); })};
 }
 
 /// The prediction of a product with the passes over memory that belong to it.
@@ -100,24 +122,15 @@ std::vector<const PlannedCall*> LayerCalls::in_order() const {
 
 LayerCalls layer_calls(const MoeProblem& problem, const MoeOptions& options, const DeviceSpec& device) {
   strategies::moe_layer::require_sortable(problem.experts, DeviceKind::cuda);
-  const GroupedProblem gate_up = thresher::gate_up_problem(problem);
-  return {
-      .gate_up = of_product(of_gate_up,
-                            [&] {
-                              return with_bounds(planned_call(gate_up, options.gate_up, device), gate_up,
-                                                 Bounds::routed, DeviceKind::cuda);
-                            }),
-      .down = of_product(of_down, [&] { return planned_call(thresher::down_problem(problem), options.down, device); }),
-      .combine = strategies::moe_layer::combine_call(problem, DeviceKind::cuda)};
+  const Products products = products_of(problem);
+  LayerCalls calls = calls_of(products, options, device);
+  calls.gate_up = strategies::moe_layer::with_routing(std::move(calls.gate_up), products.gate_up, DeviceKind::cuda);
+  calls.combine = strategies::moe_layer::combine_call(problem, DeviceKind::cuda);
+  return calls;
 }
 
 LayerCalls layer_calls(const GatedMlpProblem& problem, const GatedMlpOptions& options, const DeviceSpec& device) {
-  return {.gate_up =
-              of_product(of_gate_up, [&] { return planned_call(gate_up_problem(problem), options.gate_up, device); }),
-          .down = of_product(of_down, [&] {
-            return strategies::grouped_gemm::without_offsets(
-                planned_call(one_expert(down_problem(problem)), options.down, device));
-          })};
+  return calls_of(products_of(problem), options, device);
 }
 
 Prediction forecast(const LayerCalls& calls, const DeviceSpec& device, const planner::Calibration& calibration) {
@@ -138,20 +151,12 @@ Prediction forecast(const LayerCalls& calls, const DeviceSpec& device, const pla
 
 std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, const MoeProblem& problem,
                                   const MoeOptions& options) {
-  const auto all = strategies::gemm::strategies_of(strategies::gemm::Product::grouped, kind);
-  return first_of(format_obstacle(of_gate_up, all, thresher::gate_up_problem(problem), options.gate_up, device),
-                  [&] { return format_obstacle(of_down, all, thresher::down_problem(problem), options.down, device); });
+  return format_obstacle_of(products_of(problem), kind, device, options);
 }
 
 std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, const GatedMlpProblem& problem,
                                   const GatedMlpOptions& options) {
-  return first_of(
-      format_obstacle(of_gate_up, strategies::gemm::strategies_of(strategies::gemm::Product::dual_gemm, kind),
-                      gate_up_problem(problem), options.gate_up, device),
-      [&] {
-        return format_obstacle(of_down, strategies::gemm::strategies_of(strategies::gemm::Product::grouped, kind),
-                               one_expert(down_problem(problem)), options.down, device);
-      });
+  return format_obstacle_of(products_of(problem), kind, device, options);
 }
 
 std::string layer_obstacle(const Device& device, const MoeProblem& problem, const MoeOptions& options) {
@@ -160,15 +165,11 @@ std::string layer_obstacle(const Device& device, const MoeProblem& problem, cons
   } catch (const Error& error) {
     return error.what();
   }
-  return first_of(
-      about(of_gate_up, grouped_obstacle(device, thresher::gate_up_problem(problem), options.gate_up)),
-      [&] { return about(of_down, grouped_obstacle(device, thresher::down_problem(problem), options.down)); });
+  return obstacle_of(products_of(problem), device, options);
 }
 
 std::string layer_obstacle(const Device& device, const GatedMlpProblem& problem, const GatedMlpOptions& options) {
-  return first_of(about(of_gate_up, dual_gemm_obstacle(device, gate_up_problem(problem), options.gate_up)), [&] {
-    return about(of_down, grouped_obstacle(device, one_expert(down_problem(problem)), options.down));
-  });
+  return obstacle_of(products_of(problem), device, options);
 }
 
 }  // namespace thresher::ops

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/integers.hpp"
-#include "ops/cuda_call.hpp"
-#include "ops/grouped_backend.hpp"
+#include "ops/device_call.hpp"
 #include "ops/layer_parts.hpp"
+#include "ops/products.hpp"
 #include "ops/tensor_checks.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/known_places.hpp"
@@ -54,16 +54,15 @@ enum Piece : std::size_t { offsets, row_ids, inverse, rows, of_gate_up, of_down 
 class MoeLayer::Backend {
  public:
   /// The weights are those that calls read where the caller left them.
-  Backend(const Device& device, const MoeProblem& problem, std::shared_ptr<const GroupedGemm::Backend> gate_up,
-          GroupedGemm down, const GroupedWeights& gate_up_weights, const GroupedWeights& down_weights, int threads)
+  Backend(const Device& device, const MoeProblem& problem, ops::PlanPointer gate_up, ops::PlanPointer down,
+          const GroupedWeights& gate_up_weights, const GroupedWeights& down_weights, int threads)
       : problem_(problem),
         device_(device.id()),
-        routes_(std::move(gate_up)),
-        gate_up_(routes_),
+        gate_up_(std::move(gate_up)),
         down_(std::move(down)),
         gate_up_weights_(gate_up_weights),
         down_weights_(down_weights),
-        combine_(device, layer::combine_call(problem, device.kind(), threads)) {
+        combine_(device.id(), layer::combine_call(problem, device.kind(), threads)) {
     const std::int64_t choices = problem.tokens * problem.top_k;
     const auto bytes = [](std::int64_t count, std::int64_t columns, Format format) {
       return static_cast<std::size_t>(size_product(size_product(count, columns), bits(format) / 8));
@@ -73,7 +72,7 @@ class MoeLayer::Backend {
           std::pair{"row ids", bytes(choices, 1, Format::int32)},
           std::pair{"inverse", bytes(choices, 1, Format::int32)},
           std::pair{"rows", bytes(choices, problem.hidden_size, problem.rows)},
-          std::pair{"of gate and up", gate_up_.workspace_bytes()}, std::pair{"of down", down_.workspace_bytes()}}) {
+          std::pair{"of gate and up", gate_up_->workspace_bytes()}, std::pair{"of down", down_->workspace_bytes()}}) {
       strategies::add_piece(pieces_, name, size);
     }
     intermediate_.emplace(device, problem.intermediate, problem.intermediate_scale, choices, problem.intermediate_size,
@@ -81,8 +80,8 @@ class MoeLayer::Backend {
   }
 
   [[nodiscard]] const MoeProblem& problem() const noexcept { return problem_; }
-  [[nodiscard]] const GroupedGemm& gate_up() const noexcept { return gate_up_; }
-  [[nodiscard]] const GroupedGemm& down() const noexcept { return down_; }
+  [[nodiscard]] const ops::ProductPlan& gate_up() const noexcept { return *gate_up_; }
+  [[nodiscard]] const ops::ProductPlan& down() const noexcept { return *down_; }
   [[nodiscard]] std::size_t workspace_bytes() const { return ops::bytes_of(pieces_); }
 
   void validate_run(const MoeTensors& of, const void* workspace) const {
@@ -99,17 +98,17 @@ class MoeLayer::Backend {
     ops::check_matrix("out", of.out, problem_.out, tokens, problem_.hidden_size, device_, OperandRole::tokens);
     ops::check_alignment("out", of.out, static_cast<std::size_t>(bits(problem_.out)) / 8);
     ops::check_workspace(workspace, workspace_bytes());
-    for (const auto& [argument, tensor] :
-         {std::pair{"x", &of.x}, std::pair{"topk_ids", &of.topk_ids}, std::pair{"topk_weights", &of.topk_weights},
-          std::pair{"b1 of gate_up", &gate_up_weights_.b1}, std::pair{"b2 of gate_up", &gate_up_weights_.b2},
-          std::pair{"bias1 of gate_up", &gate_up_weights_.bias1},
-          std::pair{"bias2 of gate_up", &gate_up_weights_.bias2}, std::pair{"b1 of down", &down_weights_.b1},
-          std::pair{"bias1 of down", &down_weights_.bias1}}) {
-      if (tensor->rank > 0 && tensor->data != nullptr) {
-        ops::check_not_overlapping(of.out, argument, *tensor, "out");
-        ops::check_outside_workspace(argument, *tensor, workspace, workspace_bytes());
-      }
-    }
+    ops::check_apart(of.out,
+                     {{"x", &of.x},
+                      {"topk_ids", &of.topk_ids},
+                      {"topk_weights", &of.topk_weights},
+                      {"b1 of gate_up", &gate_up_weights_.b1},
+                      {"b2 of gate_up", &gate_up_weights_.b2},
+                      {"bias1 of gate_up", &gate_up_weights_.bias1},
+                      {"bias2 of gate_up", &gate_up_weights_.bias2},
+                      {"b1 of down", &down_weights_.b1},
+                      {"bias1 of down", &down_weights_.bias1}},
+                     {workspace, workspace_bytes()}, "out");
     ops::check_outside_workspace("out", of.out, workspace, workspace_bytes());
   }
 
@@ -139,11 +138,12 @@ class MoeLayer::Backend {
     const Tensor of_choices = tensor(rows, problem_.rows, {choices, problem_.hidden_size});
 
     ops::of_product("gate and up, whose a is x", [&] {
-      ops::run_grouped(*routes_, stream, {.a = of.x, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row},
-                       {.topk_ids = of.topk_ids, .inverse = row_of_choice}, at(of_gate_up));
+      ops::run_grouped(*gate_up_, stream, {.a = of.x, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row},
+                       at(of_gate_up), of.topk_ids, row_of_choice);
     });
-    ops::of_product("down",
-                    [&] { down_.run(stream, {.a = hidden, .c = of_choices, .offsets = first_rows}, at(of_down)); });
+    ops::of_product("down", [&] {
+      ops::run_grouped(*down_, stream, {.a = hidden, .c = of_choices, .offsets = first_rows}, at(of_down));
+    });
     const std::array<Tensor, layer::combine_tensor_count> added{of_choices, row_of_choice, of.topk_weights, of.out};
     combine_.run(stream, {added, nullptr});
   }
@@ -157,40 +157,13 @@ class MoeLayer::Backend {
     }
   }
 
-  /// A planned call on the device that it was planned for.
-  class DeviceCall {
-   public:
-    DeviceCall(const Device& device, strategies::PlannedCall call) {
-      if (device.kind() == DeviceKind::cuda) {
-        on_gpu_.emplace(std::move(call), device.id().ordinal, strategies::CallTensors{});
-      } else {
-        on_cpu_ = std::move(call);
-      }
-    }
-
-    void run(Stream stream, const strategies::CallTensors& tensors) const {
-      if (on_gpu_) {
-        on_gpu_->run(stream, tensors);
-        return;
-      }
-      for (const strategies::Step& step : on_cpu_.steps) {
-        std::get<strategies::HostCall>(step).call(tensors);
-      }
-    }
-
-   private:
-    std::optional<ops::CudaCall> on_gpu_;
-    strategies::PlannedCall on_cpu_;
-  };
-
   MoeProblem problem_;
   DeviceId device_;
-  std::shared_ptr<const GroupedGemm::Backend> routes_;  ///< gate and up, whose calls sort the choices
-  GroupedGemm gate_up_;
-  GroupedGemm down_;
+  ops::PlanPointer gate_up_;  ///< its calls sort the choices
+  ops::PlanPointer down_;
   GroupedWeights gate_up_weights_;
   GroupedWeights down_weights_;
-  DeviceCall combine_;
+  ops::DeviceCall combine_;
   std::vector<strategies::WorkspacePiece> pieces_;  ///< those of Piece, and behind them the intermediate's
   std::optional<ops::Intermediate> intermediate_;
 };
@@ -198,18 +171,23 @@ class MoeLayer::Backend {
 namespace {
 
 const GroupedWeights& where_they_lie(const GroupedWeights& weights) { return weights; }
-const GroupedWeights& where_they_lie(const PackedGroupedWeights& weights) { return weights.storage().weights(); }
+GroupedWeights where_they_lie(const PackedGroupedWeights& weights) {
+  return weights.storage().is_matrices() ? weights.storage().weights() : GroupedWeights{};
+}
 
 template <class Weights>
 MoeLayer plan_layer(const Device& device, const MoeProblem& problem, const Weights& gate_up, const Weights& down,
                     const MoeOptions& options) {
   validate(problem);
   layer::require_sortable(problem.experts, device.kind());
-  auto of_gate_up = ops::of_product("gate_up", [&] {
-    return ops::plan_grouped(device, gate_up_problem(problem), gate_up, options.gate_up, ops::Bounds::routed);
+  ops::PlanPointer of_gate_up = ops::of_product("gate_up", [&] {
+    return ops::plan_grouped(device, gate_up_problem(problem), gate_up, options.gate_up,
+                             [&](strategies::PlannedCall call, const ops::ProductProblem& sized) {
+                               return layer::with_routing(std::move(call), sized, device.kind());
+                             });
   });
-  GroupedGemm of_down =
-      ops::of_product("down", [&] { return plan(device, down_problem(problem), down, options.down); });
+  ops::PlanPointer of_down =
+      ops::of_product("down", [&] { return ops::plan_grouped(device, down_problem(problem), down, options.down); });
   return MoeLayer(std::make_shared<const MoeLayer::Backend>(device, problem, std::move(of_gate_up), std::move(of_down),
                                                             where_they_lie(gate_up), where_they_lie(down),
                                                             options.down.threads));
@@ -222,8 +200,11 @@ void MoeLayer::run(Stream stream, const MoeTensors& tensors, void* workspace) co
 }
 std::size_t MoeLayer::workspace_bytes() const { return backend_->workspace_bytes(); }
 const MoeProblem& MoeLayer::problem() const { return backend_->problem(); }
-const GroupedGemm& MoeLayer::gate_up() const { return backend_->gate_up(); }
-const GroupedGemm& MoeLayer::down() const { return backend_->down(); }
+LayerProduct MoeLayer::gate_up() const { return LayerProduct(backend_->gate_up()); }
+LayerProduct MoeLayer::down() const { return LayerProduct(backend_->down()); }
+
+const std::string& LayerProduct::strategy() const noexcept { return plan_->strategy(); }
+std::size_t LayerProduct::workspace_bytes() const noexcept { return plan_->workspace_bytes(); }
 
 MoeLayer plan(const Device& device, const MoeProblem& problem, const PackedGroupedWeights& gate_up,
               const PackedGroupedWeights& down, const MoeOptions& options) {

@@ -4,8 +4,6 @@
 
 #include <cstring>
 
-#include "ops/backend.hpp"
-#include "ops/device_operations.hpp"
 #include "ops/packed_image.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/memory.hpp"
@@ -101,9 +99,9 @@ void write_block(const ops::PackedContent& content, const Device& device, std::s
                    }});
 }
 
-/// `restore(content)` of what the block holds, once `expect` has found it to be of the right operation.
-template <class Expect, class Restore>
-auto viewed(const Device& device, std::span<const std::byte> block, PackedCheck check, Expect expect, Restore restore) {
+/// What the block holds, once `expect` has found it to be of the right operation.
+ops::PackedPointer viewed(const Device& device, std::span<const std::byte> block, PackedCheck check,
+                          void (*expect)(const ops::PackedSource&, const ops::PackedContent&)) {
   if (check == PackedCheck::content) {
     (void)ops::read_packed_image(PackedBlockSource(device, block, true), check);
   }
@@ -111,24 +109,18 @@ auto viewed(const Device& device, std::span<const std::byte> block, PackedCheck 
   ops::PackedContent content = ops::read_packed_image(source, PackedCheck::header);
   expect(source, content);
   content.on_device = true;
-  try {
-    return restore(std::move(content));
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", source.name(), error.what()));
-  }
+  return ops::restore_from(source, device, std::move(content));
+}
+
+std::size_t block_bytes_of(const ops::PackedProduct& weights) {
+  const ops::PackedContent content = weights.held();
+  return ops::PackedImage(content).bytes();
 }
 
 }  // namespace
 
-std::size_t block_bytes(const PackedWeights& weights) {
-  const ops::PackedContent content = weights.storage().held();
-  return ops::PackedImage(content).bytes();
-}
-
-std::size_t block_bytes(const PackedGroupedWeights& weights) {
-  const ops::PackedContent content = weights.storage().held();
-  return ops::PackedImage(content).bytes();
-}
+std::size_t block_bytes(const PackedWeights& weights) { return block_bytes_of(weights.storage()); }
+std::size_t block_bytes(const PackedGroupedWeights& weights) { return block_bytes_of(weights.storage()); }
 
 void to_block(const PackedWeights& weights, std::span<std::byte> block) {
   write_block(weights.storage().held(), weights.device(), block);
@@ -139,15 +131,11 @@ void to_block(const PackedGroupedWeights& weights, std::span<std::byte> block) {
 }
 
 PackedWeights from_block(const Device& device, std::span<const std::byte> block, PackedCheck check) {
-  return viewed(device, block, check, ops::expect_dual_gemm, [&](ops::PackedContent content) {
-    return PackedWeights(ops::operations_for(device.kind()).restore(device, std::move(content)));
-  });
+  return PackedWeights(viewed(device, block, check, ops::expect_dual_gemm));
 }
 
 PackedGroupedWeights grouped_from_block(const Device& device, std::span<const std::byte> block, PackedCheck check) {
-  return viewed(device, block, check, ops::expect_grouped, [&](ops::PackedContent content) {
-    return PackedGroupedWeights(ops::operations_for(device.kind()).restore_grouped(device, std::move(content)));
-  });
+  return PackedGroupedWeights(viewed(device, block, check, ops::expect_grouped));
 }
 
 }  // namespace thresher

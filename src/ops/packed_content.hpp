@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,18 +18,22 @@ namespace thresher::ops {
 /// The layout of weights that were left as they are, which every device packs for itself.
 inline constexpr const char* matrices_layout = "matrices";
 
+/// What keeps memory alive.
+using Keeper = std::shared_ptr<const void>;
+
 /// Bytes that are owned here, or seen where somebody else keeps them. Copies share what is owned.
 class Bytes {
  public:
   Bytes() = default;
-  Bytes(std::vector<std::byte> owned)  // NOLINT(google-explicit-constructor): they are bytes either way
-      : owner_(std::make_shared<const std::vector<std::byte>>(std::move(owned))), span_(*owner_) {}
-  /// Those have to outlive it.
-  [[nodiscard]] static Bytes seen(const void* data, std::size_t size) {
-    Bytes bytes;
-    bytes.span_ = {static_cast<const std::byte*>(data), size};
-    return bytes;
+  Bytes(std::vector<std::byte> owned) {  // NOLINT(google-explicit-constructor): they are bytes either way
+    const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(owned));
+    span_ = *owner;
+    keeper_ = owner;
   }
+  Bytes(Keeper keeper, const void* data, std::size_t size)
+      : keeper_(std::move(keeper)), span_(static_cast<const std::byte*>(data), size) {}
+  /// Those have to outlive it.
+  [[nodiscard]] static Bytes seen(const void* data, std::size_t size) { return {nullptr, data, size}; }
 
   [[nodiscard]] const std::byte* data() const noexcept { return span_.data(); }
   /// Null of none.
@@ -40,7 +45,7 @@ class Bytes {
   [[nodiscard]] std::span<const std::byte> span() const noexcept { return span_; }
 
  private:
-  std::shared_ptr<const std::vector<std::byte>> owner_;
+  Keeper keeper_;
   std::span<const std::byte> span_;
 };
 
@@ -70,26 +75,42 @@ struct PackedContent {
   Bytes packed;  ///< a layout of a device's own
   /// All bytes are seen in the memory of the device that the content is for. Else they are the host's.
   bool on_device = false;
+  std::vector<Keeper> keepers{};  ///< of bytes that are seen in memory made for this content
 
   [[nodiscard]] std::int64_t rows() const noexcept { return order ? 2 * n : n; }  ///< of b1
 };
 
-/// The matrix or the stack, whose memory is the host's: its own bytes where they are contiguous, else a copy.
-[[nodiscard]] PackedMatrix packed_matrix(const Tensor& tensor);
-/// The same as a copy of its own.
-[[nodiscard]] PackedMatrix copied_matrix(const Tensor& tensor);
-/// All of a grouped product's weights in matrices_layout, where packed_matrix finds them.
-[[nodiscard]] PackedContent packed_content(const GroupedWeights& weights, Numerics numerics);
-/// Whether packed_matrix and packed_content only see these, and copy none.
-[[nodiscard]] bool is_seen_whole(const Tensor& tensor);
-[[nodiscard]] bool is_seen_whole(const GroupedWeights& weights);
-/// A content with the shapes and formats of grouped weights, without bytes.
-[[nodiscard]] PackedContent grouped_outline(const GroupedWeights& weights, Numerics numerics, std::string layout);
+/// How weights are counted. Those of the dual GEMM are matrices [N,K], with 0 experts; else they are stacks [E,N,K].
+struct WeightsShape {
+  std::int64_t experts = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Format format = Format::fp16;
+  int matrices = 1;
+  bool has_bias = false;
+};
+[[nodiscard]] WeightsShape shape_of(const GroupedWeights& weights);
 
-/// One matrix, b1 or b2, of a content in matrices_layout, on `device`; refers to `content`. Of another layout shape and
-/// format alone.
-[[nodiscard]] Tensor view(const PackedContent& content, std::size_t matrix, DeviceId device = {});
-/// All of a grouped product's.
-[[nodiscard]] GroupedWeights grouped_view(const PackedContent& content, DeviceId device = {});
+/// A content with the shapes and formats of weights, without bytes.
+[[nodiscard]] PackedContent outline(const GroupedWeights& weights, Numerics numerics, std::string layout);
+/// All of the weights in matrices_layout: their own bytes where they are contiguous, else a copy, which reads them as
+/// memory of the host.
+[[nodiscard]] PackedContent packed_content(const GroupedWeights& weights, Numerics numerics);
+/// Whether packed_content only sees these, and copies none.
+[[nodiscard]] bool is_seen_whole(const GroupedWeights& weights);
+/// The elements of a tensor one behind the other: its own bytes where they are contiguous, else a copy. Empty for
+/// rank 0.
+[[nodiscard]] Bytes packed_values(const Tensor& tensor);
+
+/// All weights of a content, on `device`; refers to `content`. In a layout of a device's own their shapes, formats,
+/// biases and global scales alone.
+[[nodiscard]] GroupedWeights weights_in(const PackedContent& content, DeviceId device = {});
+
+/// Bytes from the first to the last byte of a tensor, row strides included; 0 for rank 0.
+[[nodiscard]] std::size_t extent_bytes(const Tensor& tensor);
+
+/// The same weights in other memory, with the same strides: `copy(data, bytes)` gives the place of a copy.
+using CopyBytes = std::function<void*(const void* data, std::size_t bytes)>;
+[[nodiscard]] GroupedWeights copied(GroupedWeights weights, DeviceId device, const CopyBytes& copy);
 
 }  // namespace thresher::ops

@@ -1,12 +1,9 @@
 #include "thresher/packed_file.hpp"
 
-#include <fmt/format.h>
+#include <utility>
 
 #include "formats/safetensors.hpp"
-#include "ops/backend.hpp"
-#include "ops/device_operations.hpp"
 #include "ops/packed_image.hpp"
-#include "thresher/error.hpp"
 
 namespace thresher {
 namespace {
@@ -32,11 +29,7 @@ PackedWeights load_packed(const Device& device, const std::string& path) {
   const PackedFileSource source(path);
   ops::PackedContent content = ops::read_packed_image(source, PackedCheck::content);
   ops::expect_dual_gemm(source, content);
-  try {
-    return PackedWeights(ops::operations_for(device.kind()).restore(device, std::move(content)));
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", source.name(), error.what()));
-  }
+  return PackedWeights(ops::restore_from(source, device, std::move(content)));
 }
 
 }  // namespace thresher

@@ -8,7 +8,6 @@
 #include "core/fingerprint.hpp"
 #include "core/printable.hpp"
 #include "formats/atomic_file.hpp"
-#include "ops/backend.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -371,6 +370,14 @@ void expect_grouped(const PackedSource& source, const PackedContent& content) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: it holds the weights of a dual GEMM, expected those of experts, of a grouped product",
                             source.name()));
+  }
+}
+
+PackedPointer restore_from(const PackedSource& source, const Device& device, PackedContent content) {
+  try {
+    return restore_product(device, std::move(content));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", source.name(), error.what()));
   }
 }
 

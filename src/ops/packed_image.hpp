@@ -7,7 +7,7 @@
 
 #include "formats/safetensors_header.hpp"
 #include "ops/byte_sum.hpp"
-#include "ops/packed_content.hpp"
+#include "ops/packed_product.hpp"
 #include "thresher/packed_block.hpp"
 
 namespace thresher::ops {
@@ -56,6 +56,9 @@ class PackedSource {
 /// Throws Error(invalid_argument) when the content of `source` is of the other operation.
 void expect_dual_gemm(const PackedSource& source, const PackedContent& content);
 void expect_grouped(const PackedSource& source, const PackedContent& content);
+
+/// The content of `source` for `device`, whose errors begin with the name of `source`.
+[[nodiscard]] PackedPointer restore_from(const PackedSource& source, const Device& device, PackedContent content);
 
 /// A file that appears whole or not at all; throws as include/thresher/packed_file.hpp says.
 void write_packed_file(const std::string& path, const PackedContent& content);

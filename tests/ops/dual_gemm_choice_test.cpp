@@ -1,5 +1,5 @@
 // Which strategy is chosen with which knobs, and what is refused. No GPU is needed.
-#include "ops/dual_gemm_choice.hpp"
+#include "ops/product_choice.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,12 +23,13 @@ DualGemmProblem bf16(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m, .n = n, .k = k, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
 }
 
-PlannedCall chosen(const DualGemmProblem& problem, const DualGemmRequest& request = {},
+PlannedCall chosen(const DualGemmProblem& problem, const planner::Request& request = {},
                    const DeviceSpec& device = h200()) {
-  return choose_dual_gemm(problem, request, DeviceKind::cuda, device);
+  return choose_product(problem, request, DeviceKind::cuda, device);
 }
 
-std::string refusal(const DualGemmProblem& problem, const DualGemmRequest& request, const DeviceSpec& device = h200()) {
+std::string refusal(const DualGemmProblem& problem, const planner::Request& request,
+                    const DeviceSpec& device = h200()) {
   try {
     (void)chosen(problem, request, device);
   } catch (const Error& error) {
@@ -42,7 +43,7 @@ Format format(const std::string& text) { return *parse_format(text); }
 struct Case {
   DeviceSpec device;
   DualGemmProblem problem;
-  DualGemmRequest request;
+  planner::Request request;
 };
 
 Case parse_case(const std::string& line) {

@@ -92,16 +92,12 @@ TEST_F(LayerLaunches, MoreChoicesThanABlockSortsAreCountedAhead) {
   EXPECT_EQ(driver_record().launches[1].grid, (std::array{2U, parts, 1U}));
 }
 
-/// What they are of lies in the layer's workspace.
-TEST_F(LayerLaunches, GateAndUpDoNotRunByThemselves) {
-  try {
-    layer_->gate_up().run({}, {}, workspace_);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_STREQ(error.what(), "this product sorts the choices of its layer, and runs in that alone");
+TEST_F(LayerLaunches, ProductsTellHowTheyWerePlanned) {
+  for (const LayerProduct& product : {layer_->gate_up(), layer_->down()}) {
+    EXPECT_NE(product.strategy(), "");
+    EXPECT_GT(product.workspace_bytes(), 0U);
+    EXPECT_LT(product.workspace_bytes(), layer_->workspace_bytes());
   }
-  EXPECT_TRUE(driver_record().launches.empty());
 }
 
 TEST_F(LayerLaunches, OfNoTokensThereAreNone) {

@@ -1,5 +1,5 @@
 // Every kind of bad input of the grouped products: one sentence each, before anything is written.
-#include "ops/validate_grouped.hpp"
+#include "ops/validate_product.hpp"
 
 #include <gtest/gtest.h>
 
@@ -107,7 +107,7 @@ std::string weights_refusal(const Spoil& spoil) {
 std::string run_refusal(const Spoil& spoil, RowLayout layout = RowLayout::packed) {
   Arguments x(layout);
   spoil(x);
-  return refusal([&] { validate_run(x.problem, x.tensors, x.weights, nullptr, 0, 16, DeviceId{}); });
+  return refusal([&] { validate_run(x.problem, x.tensors, x.weights, {nullptr, 0, 16, DeviceId{}}); });
 }
 
 TEST(ValidateGrouped, AcceptsEveryLayoutAndEveryFormOfWeights) {
@@ -289,12 +289,12 @@ TEST(ValidateGroupedRun, NamesWhatIsWrong) {
 
 TEST(ValidateGroupedRun, TheWorkspaceIsThereAndAligned) {
   const Arguments x;
-  EXPECT_EQ(refusal([&] { validate_run(x.problem, x.tensors, x.weights, nullptr, 64, 16, DeviceId{}); }),
+  EXPECT_EQ(refusal([&] { validate_run(x.problem, x.tensors, x.weights, {nullptr, 64, 16, DeviceId{}}); }),
             "workspace is null, expected 64 bytes (workspace_bytes())");
   alignas(256) std::byte memory[512];
-  EXPECT_EQ(refusal([&] { validate_run(x.problem, x.tensors, x.weights, memory, 64, 16, DeviceId{}); }), "");
+  EXPECT_EQ(refusal([&] { validate_run(x.problem, x.tensors, x.weights, {memory, 64, 16, DeviceId{}}); }), "");
   EXPECT_NE(refusal([&] {
-              validate_run(x.problem, x.tensors, x.weights, memory + 8, 64, 16, DeviceId{});
+              validate_run(x.problem, x.tensors, x.weights, {memory + 8, 64, 16, DeviceId{}});
             }).find("multiple of 256 bytes"),
             std::string::npos);
 }

@@ -1,4 +1,4 @@
-#include "ops/validate.hpp"
+#include "ops/validate_product.hpp"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ struct Arguments {
     return refusal([&] { validate_weights(problem, b1, b2, DeviceId{}); });
   }
   [[nodiscard]] std::string run(const void* workspace = nullptr, std::size_t bytes = 0) const {
-    return refusal([&] { validate_run(problem, a, c, workspace, bytes, 16, DeviceId{}); });
+    return refusal([&] { validate_run(problem, a, c, {}, {workspace, bytes, 16, DeviceId{}}); });
   }
 };
 
@@ -187,7 +187,7 @@ TEST(ValidateRun, TheOutputLiesApartFromTheOperands) {
   const Arguments arguments;
   Tensor c = arguments.c;
   c.data = arguments.a.data;
-  EXPECT_EQ(refusal([&] { validate_run(problem, arguments.a, c, nullptr, 0, 16, DeviceId{}); }),
+  EXPECT_EQ(refusal([&] { validate_run(problem, arguments.a, c, {}, {nullptr, 0, 16, DeviceId{}}); }),
             "c shares memory with a, expected an output apart from every operand");
 }
 
@@ -205,7 +205,7 @@ TEST(ValidateRun, NothingOfACallLiesInItsWorkspace) {
   Tensor c = Tensor::contiguous(arguments.c_data, Format::fp8_row, {2, 4});
   c.describe_scales(OperandRole::tokens);
   c.scales.data = workspace.data() + 16;
-  EXPECT_EQ(refusal([&] { validate_run(to_rows, Arguments().a, c, workspace.data(), 64, 16, DeviceId{}); }),
+  EXPECT_EQ(refusal([&] { validate_run(to_rows, Arguments().a, c, {}, {workspace.data(), 64, 16, DeviceId{}}); }),
             "c.scales share memory with the workspace, expected a workspace apart from every tensor");
 }
 
@@ -224,7 +224,7 @@ TEST(ValidateRun, RequantisedOutputsHaveTheScalesOfTheirFormat) {
   const auto refused = [&](auto&& spoil) {
     Tensor c = Tensor::fp8(codes, Format::fp8_block, OperandRole::tokens, scales, 2, 128);
     spoil(c);
-    return refusal([&] { validate_run(to_fp8, arguments.a, c, nullptr, 0, 16, DeviceId{}); });
+    return refusal([&] { validate_run(to_fp8, arguments.a, c, {}, {nullptr, 0, 16, DeviceId{}}); });
   };
   EXPECT_EQ(refused([](Tensor&) {}), "");
   EXPECT_EQ(refused([](Tensor& c) { c.scales.powers_of_two = true; }), "");
@@ -243,7 +243,7 @@ TEST(ValidateRun, RequantisedOutputsHaveTheScalesOfTheirFormat) {
   to_tensor.out = Format::fp8_tensor;
   Tensor c = Tensor::fp8(codes, Format::fp8_tensor, OperandRole::tokens, scales, 2, 128);
   c.scales.powers_of_two = true;
-  EXPECT_EQ(refusal([&] { validate_run(to_tensor, arguments.a, c, nullptr, 0, 16, DeviceId{}); }),
+  EXPECT_EQ(refusal([&] { validate_run(to_tensor, arguments.a, c, {}, {nullptr, 0, 16, DeviceId{}}); }),
             "c.scales are to be powers of two, which fp8_tensor has none of: fp8_row and fp8_block outputs may have "
             "them");
 }

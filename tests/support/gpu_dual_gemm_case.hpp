@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "ops/cuda_weights.hpp"
-#include "ops/dual_gemm_choice.hpp"
+#include "ops/packed_content.hpp"
+#include "ops/product_choice.hpp"
 #include "reference/dual_gemm.hpp"
 #include "reference/fold.hpp"
 #include "reference/plain_sums.hpp"

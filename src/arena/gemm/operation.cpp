@@ -11,10 +11,9 @@
 #include "arena/gemm/parts.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "arena/operation/planned_runner.hpp"
-#include "ops/dual_gemm_choice.hpp"
 #include "ops/forecast.hpp"
-#include "ops/grouped_choice.hpp"
 #include "ops/kernel_variant.hpp"
+#include "ops/product_choice.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -57,22 +56,6 @@ Tensor only_matrix(const Tensor& stack) {
   std::copy(stack.shape.begin() + 1, stack.shape.end(), one.shape.begin());
   std::copy(stack.strides.begin() + 1, stack.strides.end(), one.strides.begin());
   return one;
-}
-
-template <class... Where>
-std::string format_obstacle_of(const DualGemmProblem& problem, const DualGemmOptions& options, const Where&... where) {
-  return ops::dual_gemm_format_obstacle(where..., problem, options);
-}
-template <class... Where>
-std::string format_obstacle_of(const GroupedProblem& problem, const DualGemmOptions& options, const Where&... where) {
-  return ops::grouped_format_obstacle(where..., problem, options);
-}
-
-std::string obstacle_of(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options) {
-  return ops::dual_gemm_obstacle(device, problem, options);
-}
-std::string obstacle_of(const Device& device, const GroupedProblem& problem, const DualGemmOptions& options) {
-  return ops::grouped_obstacle(device, problem, options);
 }
 
 /// Calls `ask` with the problem of the public API. A GEMM is a product of one expert to the planner.
@@ -257,7 +240,7 @@ class ProductOperation final : public Operation {
   void check(const ContestantSpec& spec, const Device& device) const override {
     require_known(spec, device, contestants(device.kind()));
     if (is_dual_gemm()) {
-      ops::check_dual_gemm_knobs(device, dual_gemm(example()), plan_options(spec));
+      ops::check_knobs(device, dual_gemm(example()), plan_options(spec));
     }
   }
 
@@ -352,7 +335,7 @@ class ProductOperation final : public Operation {
     auto runner = make_planned_runner(
         memory, sets, "b1",
         [&](const FindTensor& find) {
-          return DualGemm(ops::plan_variant(device, dual_gemm(problem), find("b1"), find("b2"), options, variant));
+          return DualGemm(dual_gemm(problem), ops::plan_variant(device, dual_gemm(problem), find("b1"), find("b2"), options, variant));
         },
         [](const FindTensor& find) { return MatrixCall{find("a"), find("c")}; });
     std::string strategy = runner->first_plan().strategy();

@@ -10,10 +10,8 @@
 #include "arena/operation/planned_code.hpp"
 #include "arena/operation/planned_runner.hpp"
 #include "ops/cuda_device_spec.hpp"
-#include "ops/dual_gemm_choice.hpp"
-#include "ops/gemm_problem.hpp"
-#include "ops/grouped_choice.hpp"
 #include "ops/layer_parts.hpp"
+#include "ops/product_choice.hpp"
 #include "strategies/gemm/registry.hpp"
 #include "thresher/error.hpp"
 
@@ -46,8 +44,9 @@ std::int64_t intermediate_step(const MoeProblem& p) {
 }
 
 /// Throws Error(invalid_argument) for an unknown strategy, knob or value. A product that is left to `plan` has none.
-void check_product(const char* title, strategies::Strategies<ProductProblem> all, const ProductProblem& problem,
-                   const DualGemmOptions& options, const DeviceSpec& device) {
+void check_product(const char* title, const ProductProblem& problem, const DualGemmOptions& options, DeviceKind kind,
+                   const DeviceSpec& device) {
+  const auto all = strategies::gemm::strategies_of(strategies::gemm::product_of(problem), kind);
   ops::of_product(title, [&] {
     if (options.strategy.empty()) {
       (void)planner::choose(all, problem, ops::request_of(options), device);
@@ -60,15 +59,14 @@ void check_product(const char* title, strategies::Strategies<ProductProblem> all
 
 /// The same of both products, whether or not they take the layer's formats.
 void check_products(const LayerTask& task, const MoeOptions& options, DeviceKind kind, const DeviceSpec& device) {
-  const auto grouped = strategies::gemm::strategies_of(Product::grouped, kind);
-  const auto of_gate_up = task.is_dense ? strategies::gemm::strategies_of(Product::dual_gemm, kind) : grouped;
-  check_product("gate_up", of_gate_up,
+  check_product("gate_up",
                 task.is_dense ? ProductProblem(ops::gate_up_problem(gated_mlp_of(task)))
                               : ProductProblem(gate_up_problem(task.problem)),
-                options.gate_up, device);
-  check_product("down", grouped,
-                task.is_dense ? ops::one_expert(ops::down_problem(gated_mlp_of(task))) : down_problem(task.problem),
-                options.down, device);
+                options.gate_up, kind, device);
+  check_product("down",
+                task.is_dense ? ProductProblem(ops::down_problem(gated_mlp_of(task)))
+                              : ProductProblem(down_problem(task.problem)),
+                options.down, kind, device);
 }
 
 class LayerOperation final : public Operation {

@@ -1,14 +1,17 @@
-#include "ops/validate_grouped.hpp"
+#include "ops/validate_product.hpp"
 
 #include <cstdint>
-#include <utility>
+#include <tuple>
 
-#include "core/grouped_weights.hpp"
 #include "core/integers.hpp"
 #include "ops/tensor_checks.hpp"
+#include "strategies/gemm/registry.hpp"
 
 namespace thresher::ops {
 namespace {
+
+using strategies::gemm::Product;
+using strategies::gemm::ProductRows;
 
 /// One matrix for each expert. Those with scales lie one behind the other without gaps.
 void check_stack(std::string_view argument, const Tensor& tensor, const Shape& shape, DeviceId device,
@@ -39,10 +42,9 @@ void check_stack_of_weights(std::string_view argument, const Tensor& tensor, Dev
   check_stack(argument, tensor, {tensor.shape[0], tensor.shape[1], tensor.shape[2]}, device, OperandRole::weights);
 }
 
-void check_bias(std::string_view argument, const Tensor& bias, std::int64_t experts, std::int64_t columns,
-                DeviceId device) {
+void check_bias(std::string_view argument, const Tensor& bias, const Shape& shape, DeviceId device) {
   check_unscaled_output(argument, bias.format);
-  check_place(argument, bias, bias.format, {experts, columns}, device, static_cast<std::size_t>(bits(bias.format)) / 8);
+  check_place(argument, bias, bias.format, shape, device, static_cast<std::size_t>(bits(bias.format)) / 8);
   if (bias.elements() > 0) {
     check_strides(argument, bias, 1);
   }
@@ -92,18 +94,18 @@ void validate_biases(const GroupedWeights& weights, DeviceId device) {
   if (!weights.has_bias()) {
     return;
   }
-  check_bias("bias1", weights.bias1, weights.b1.shape[0], weights.b1.shape[1], device);
+  check_bias("bias1", weights.bias1, {weights.b1.shape[0], weights.b1.shape[1]}, device);
   if (has_second) {
     if (weights.bias2.rank == 0) {
       refuse("bias1 is given without bias2, expected both or neither");
     }
-    check_bias("bias2", weights.bias2, weights.b1.shape[0], weights.b1.shape[1], device);
+    check_bias("bias2", weights.bias2, {weights.b1.shape[0], weights.b1.shape[1]}, device);
   }
 }
 
-const char* groups_name(const GroupedProblem& problem) {
-  return problem.layout == RowLayout::slots ? "counts" : "offsets";
-}
+bool has_slots(const ProductProblem& problem) { return problem.layout == ProductRows::masked; }
+
+std::string_view layout_name(const ProductProblem& problem) { return name(problem.grouped().layout); }
 
 /// Tensors that the layout has no use for are mistakes.
 void refuse_given(const char* argument, const Tensor& tensor, const char* why) {
@@ -112,16 +114,23 @@ void refuse_given(const char* argument, const Tensor& tensor, const char* why) {
   }
 }
 
-void check_row_count(const GroupedProblem& problem, const Tensor& c) {
-  const bool has_slots = problem.layout == RowLayout::slots;
-  if (c.rank != (has_slots ? 3 : 2)) {
-    refuse("c has {} dimensions, expected {} with {} rows", c.rank, has_slots ? 3 : 2, name(problem.layout));
+void check_row_count(const ProductProblem& problem, const Tensor& c) {
+  const int rank = has_slots(problem) ? 3 : 2;
+  if (c.rank != rank) {
+    refuse("c has {} dimensions, expected {} with {} rows", c.rank, rank, layout_name(problem));
   }
-  const std::int64_t rows = c.shape[has_slots ? 1 : 0];
+  const std::int64_t rows = c.shape[has_slots(problem) ? 1 : 0];
   if (rows < 0 || rows > problem.rows) {
-    refuse("c has {} rows{}, expected 0 to {}, which the plan was made for", rows, has_slots ? " in a slot" : "",
-           problem.rows);
+    refuse("c has {} rows{}, expected 0 to {}, which the plan was made for", rows,
+           has_slots(problem) ? " in a slot" : "", problem.rows);
   }
+}
+
+/// A or C of a dense product.
+void check_dense(const char* argument, const Tensor& tensor, Format format, std::int64_t rows, std::int64_t columns,
+                 const RunPlace& place) {
+  check_matrix(argument, tensor, format, rows, columns, place.device, OperandRole::tokens);
+  check_alignment(argument, tensor, place.alignment);
 }
 
 /// A or C: rows of one matrix, or of one a slot.
@@ -138,18 +147,17 @@ void check_rows(const char* argument, const Tensor& tensor, Format format, std::
   check_alignment(argument, tensor, alignment);
 }
 
-void check_tokens(const GroupedProblem& problem, const GroupedTensors& tensors, std::int64_t rows,
-                  std::size_t alignment, DeviceId device) {
-  const Tensor& a = tensors.a;
-  const int rank = problem.layout == RowLayout::slots ? 3 : 2;
+void check_tokens(const ProductProblem& problem, const Tensor& a, std::int64_t rows, const RunPlace& place) {
+  const int rank = has_slots(problem) ? 3 : 2;
   if (a.rank != rank) {
-    refuse("a has {} dimensions, expected {} with {} rows", a.rank, rank, name(problem.layout));
+    refuse("a has {} dimensions, expected {} with {} rows", a.rank, rank, layout_name(problem));
   }
-  const bool is_gathered = problem.layout == RowLayout::gathered;
+  const bool is_gathered = problem.layout == ProductRows::gathered;
   if (is_gathered && (a.shape[0] < 0 || a.shape[0] > problem.tokens)) {
     refuse("a has {} rows, expected 0 to {}, the tokens that the plan was made for", a.shape[0], problem.tokens);
   }
-  check_rows("a", a, problem.a, problem.experts, is_gathered ? a.shape[0] : rows, problem.k, alignment, device);
+  check_rows("a", a, problem.a, problem.experts, is_gathered ? a.shape[0] : rows, problem.k, place.alignment,
+             place.device);
 }
 
 void check_list(const char* argument, const Tensor& list, Format format, const Shape& shape, DeviceId device) {
@@ -159,32 +167,64 @@ void check_list(const char* argument, const Tensor& list, Format format, const S
   }
 }
 
-}  // namespace
-
-void validate(const GroupedProblem& problem) {
-  check_operand_format("problem.a", problem.a);
-  check_operand_format("problem.b", problem.b);
-  check_extent("experts", problem.experts, 1);
-  check_extent("rows", problem.rows, 0);
-  check_extent("n", problem.n, 0);
-  check_extent("k", problem.k, 0);
-  check_extent("expected_rows", problem.expected_rows, 0);
-  check_output(problem.out, problem.n);
-  check_depth(problem.k, problem.a, problem.b);
-  if (problem.layout == RowLayout::slots && size_product(problem.experts, problem.rows) > max_extent) {
+void check_row_ids(const ProductProblem& problem) {
+  if (has_slots(problem) && size_product(problem.experts, problem.rows) > max_extent) {
     refuse("problem.experts times problem.rows (the capacity of a slot) is {} times {}, expected at most {}",
            problem.experts, problem.rows, max_extent);
   }
   check_extent("row_ids_divisor", problem.row_ids_divisor, 1);
-  if (problem.layout == RowLayout::gathered) {
+  if (problem.layout == ProductRows::gathered) {
     check_extent("tokens", problem.tokens, 0);
     if (size_product(problem.tokens, problem.row_ids_divisor) > max_extent + 1) {
       refuse("problem.tokens times problem.row_ids_divisor is {} times {}, expected at most {}: ids are int32",
              problem.tokens, problem.row_ids_divisor, max_extent + 1);
     }
   }
+}
+
+}  // namespace
+
+void validate(const ProductProblem& problem) {
+  if (strategies::gemm::product_of(problem) == Product::gemm) {
+    check_unscaled_output("problem.out", problem.out);
+  }
+  check_operand_format("problem.a", problem.a);
+  check_operand_format("problem.b", problem.b);
+  if (!problem.is_dense()) {
+    check_extent("experts", problem.experts, 1);
+  }
+  check_extent(problem.is_dense() ? "m" : "rows", problem.rows, 0);
+  check_extent("n", problem.n, 0);
+  check_extent("k", problem.k, 0);
+  if (!problem.is_dense()) {
+    check_extent("expected_rows", problem.expected_rows, 0);
+  }
+  check_output(problem.out, problem.n);
+  check_depth(problem.k, problem.a, problem.b);
+  if (!problem.is_dense()) {
+    check_row_ids(problem);
+  }
   if (problem.activation) {
     check_activation(*problem.activation);
+  }
+}
+
+void validate_pair(const Tensor& b1_gate, const Tensor& b2_up, DeviceId device) {
+  check_operand_format("b1 (gate)", b1_gate.format);
+  check_matrix("b1 (gate)", b1_gate, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], device, OperandRole::weights);
+  check_matrix("b2 (up)", b2_up, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], device, OperandRole::weights);
+}
+
+void validate_weights(const GemmWeights& weights, DeviceId device) {
+  const Tensor& b = weights.b;
+  check_operand_format("b", b.format);
+  check_matrix("b", b, b.format, b.shape[0], b.shape[1], device, OperandRole::weights);
+  if (format_traits(b.format).has_scales() && b.elements() > 0 && !b.is_contiguous()) {
+    refuse("b is {} with the row stride {}, expected a contiguous matrix, whose scales are too", name(b.format),
+           b.strides[0]);
+  }
+  if (weights.bias.rank > 0) {
+    check_bias("bias", weights.bias, {b.shape[0]}, device);
   }
 }
 
@@ -206,17 +246,24 @@ void validate_weights(const GroupedWeights& weights, DeviceId device) {
   validate_biases(weights, device);
 }
 
-WeightsShape shape_of(const GroupedWeights& weights) {
-  const Tensor& b1 = weights.b1;
-  return {.experts = b1.shape[0],
-          .n = b1.shape[1] / (weights.order ? 2 : 1),
-          .k = b1.shape[2],
-          .format = b1.format,
-          .matrices = weights.matrices(),
-          .has_bias = weights.has_bias()};
+void validate_weights(const ProductProblem& problem, const Tensor& b1_gate, const Tensor& b2_up, DeviceId device) {
+  check_matrix("b1 (gate)", b1_gate, problem.b, problem.n, problem.k, device, OperandRole::weights);
+  check_matrix("b2 (up)", b2_up, problem.b, problem.n, problem.k, device, OperandRole::weights);
 }
 
-void validate_weights(const GroupedProblem& problem, const WeightsShape& weights) {
+void check_same_device(const Device& packed_for, const Device& device) {
+  if (packed_for.id() != device.id()) {
+    refuse("the weights were packed for {}, not for {}: pack them again", packed_for.name(), device.name());
+  }
+}
+
+void check_bias(const ProductProblem& problem, bool has_bias) {
+  if (has_bias != problem.bias) {
+    refuse("the weights have {} bias, but problem.bias is {}", has_bias ? "a" : "no", problem.bias);
+  }
+}
+
+void validate_weights(const ProductProblem& problem, const WeightsShape& weights) {
   if (weights.format != problem.b) {
     refuse("the weights are {}, but the problem says {}", name(weights.format), name(problem.b));
   }
@@ -239,47 +286,79 @@ void validate_weights(const GroupedProblem& problem, const WeightsShape& weights
       refuse("the weights have {} {}, but the problem says {}", is, argument, wanted);
     }
   }
-  if (weights.has_bias != problem.bias) {
-    refuse("the weights have {} bias, but problem.bias is {}", weights.has_bias ? "a" : "no", problem.bias);
+  check_bias(problem, weights.has_bias);
+}
+
+void check_apart(const Tensor& c, NamedTensors tensors, const RunPlace& place, std::string_view output) {
+  for (const auto& [argument, tensor] : tensors) {
+    if (tensor->rank > 0 && tensor->data != nullptr) {
+      check_not_overlapping(c, argument, *tensor, output);
+      check_outside_workspace(argument, *tensor, place.workspace, place.workspace_bytes);
+    }
   }
 }
 
-void validate_run(const GroupedProblem& problem, const GroupedTensors& tensors, const GroupedWeights& weights,
-                  const void* workspace, std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
-  const bool has_slots = problem.layout == RowLayout::slots;
+void validate_tokens(const ProductProblem& problem, const Tensor& a, const RunPlace& place) {
+  if (a.rank == 2 && (a.shape[0] < 0 || a.shape[0] > problem.rows)) {
+    refuse("a has {} rows, expected 0 to {}, which the plan was made for", a.shape[0], problem.rows);
+  }
+  check_dense("a", a, problem.a, a.shape[0], problem.k, place);
+  check_workspace(place.workspace, place.workspace_bytes);
+  check_outside_workspace("a", a, place.workspace, place.workspace_bytes);
+}
+
+void validate_run(const ProductProblem& problem, const Tensor& a, const Tensor& c, const GroupedWeights& weights,
+                  const RunPlace& place) {
+  validate_tokens(problem, a, place);
+  check_dense("c", c, problem.out, a.shape[0], problem.n, place);
+  check_scales_not_overlapping(c);
+  check_not_overlapping(c, "a", a);
+  check_outside_workspace("c", c, place.workspace, place.workspace_bytes);
+  if (problem.activation) {
+    check_apart(c, {{"b1 (gate)", &weights.b1}, {"b2 (up)", &weights.b2}}, place);
+  } else {
+    check_apart(c, {{"b", &weights.b1}, {"bias", &weights.bias1}}, place);
+  }
+}
+
+void validate_run(const ProductProblem& problem, const GroupedTensors& tensors, const GroupedWeights& weights,
+                  const RunPlace& place) {
+  const bool is_masked = has_slots(problem);
+  const DeviceId device = place.device;
   const Tensor& c = tensors.c;
+  const char* const groups_name = is_masked ? "counts" : "offsets";
+  const Tensor& groups = is_masked ? tensors.counts : tensors.offsets;
   check_row_count(problem, c);
-  const std::int64_t rows = c.shape[has_slots ? 1 : 0];
-  check_tokens(problem, tensors, rows, alignment, device);
-  check_rows("c", c, problem.out, problem.experts, rows, problem.n, alignment, device);
-  refuse_given(has_slots ? "offsets" : "counts", has_slots ? tensors.offsets : tensors.counts,
-               has_slots ? "slots have counts" : "these rows have offsets: counts are for slots");
-  check_list(groups_name(problem), has_slots ? tensors.counts : tensors.offsets, Format::int32,
-             {problem.experts + (has_slots ? 0 : 1)}, device);
-  if (problem.layout == RowLayout::gathered) {
+  const std::int64_t rows = c.shape[is_masked ? 1 : 0];
+  check_tokens(problem, tensors.a, rows, place);
+  check_rows("c", c, problem.out, problem.experts, rows, problem.n, place.alignment, device);
+  refuse_given(is_masked ? "offsets" : "counts", is_masked ? tensors.offsets : tensors.counts,
+               is_masked ? "slots have counts" : "these rows have offsets: counts are for slots");
+  check_list(groups_name, groups, Format::int32, {problem.experts + (is_masked ? 0 : 1)}, device);
+  if (problem.layout == ProductRows::gathered) {
     check_list("row_ids", tensors.row_ids, Format::int32, {rows}, device);
   } else {
     refuse_given("row_ids", tensors.row_ids, "only gathered rows have ids");
   }
   if (problem.row_weights) {
-    check_list("row_weights", tensors.row_weights, Format::fp32, has_slots ? Shape{problem.experts, rows} : Shape{rows},
+    check_list("row_weights", tensors.row_weights, Format::fp32, is_masked ? Shape{problem.experts, rows} : Shape{rows},
                device);
   } else {
     refuse_given("row_weights", tensors.row_weights, "problem.row_weights is false");
   }
-  check_workspace(workspace, workspace_bytes);
+  check_workspace(place.workspace, place.workspace_bytes);
   check_scales_not_overlapping(c);
-  for (const auto& [argument, tensor] :
-       {std::pair{"a", &tensors.a}, std::pair{groups_name(problem), has_slots ? &tensors.counts : &tensors.offsets},
-        std::pair{"row_ids", &tensors.row_ids}, std::pair{"row_weights", &tensors.row_weights},
-        std::pair{"b1", &weights.b1}, std::pair{"b2 (up)", &weights.b2}, std::pair{"bias1", &weights.bias1},
-        std::pair{"bias2", &weights.bias2}}) {
-    if (tensor->rank > 0 && tensor->data != nullptr) {
-      check_not_overlapping(c, argument, *tensor);
-      check_outside_workspace(argument, *tensor, workspace, workspace_bytes);
-    }
-  }
-  check_outside_workspace("c", c, workspace, workspace_bytes);
+  check_apart(c,
+              {{"a", &tensors.a},
+               {groups_name, &groups},
+               {"row_ids", &tensors.row_ids},
+               {"row_weights", &tensors.row_weights},
+               {"b1", &weights.b1},
+               {"b2 (up)", &weights.b2},
+               {"bias1", &weights.bias1},
+               {"bias2", &weights.bias2}},
+              place);
+  check_outside_workspace("c", c, place.workspace, place.workspace_bytes);
 }
 
 }  // namespace thresher::ops

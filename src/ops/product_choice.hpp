@@ -1,0 +1,83 @@
+#pragma once
+/// Which strategy runs a product, with which knobs, and which for fewer rows than a plan was made for: pure functions
+/// of the problem, what is asked for and the device.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/device_spec.hpp"
+#include "planner/choose.hpp"
+#include "strategies/gemm/registry.hpp"
+#include "strategies/planned_call.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::ops {
+
+using strategies::gemm::Product;
+using strategies::gemm::ProductProblem;
+
+/// Why a call cannot run with the tensors that are there, in one sentence; empty when it can.
+using TensorObstacle = std::function<std::string(const strategies::PlannedCall&)>;
+
+/// What the knob `numerics` says; exact where it is left out.
+[[nodiscard]] Numerics numerics_of(const Knobs& knobs);
+/// Sets the knob where nobody did; every strategy is exact by itself.
+void ask_for(Numerics numerics, Knobs& knobs);
+
+/// Sets a knob that a member of the options stands for. Throws Error(invalid_argument) where the knobs say otherwise.
+void set_from_option(const std::string& knob, const std::string& value, Knobs& knobs);
+/// The same of `threads`, 0 for no wish.
+void set_threads(int threads, Knobs& knobs);
+
+/// `options` in the words of strategies.
+[[nodiscard]] planner::Request request_of(const DualGemmOptions& options);
+
+/// The one of that name. Throws Error(invalid_argument) naming the strategies there are.
+[[nodiscard]] const strategies::Strategy<ProductProblem>& named_strategy(strategies::Strategies<ProductProblem> all,
+                                                                         const std::string& name);
+/// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
+void require_strategy(Product product, const Device& device, const std::string& strategy);
+/// The names of all that the device offers, in their order.
+[[nodiscard]] std::vector<std::string> strategy_names(Product product, const Device& device);
+
+/// Why the strategy that is asked for is not made for the problem's formats or for the device; empty when it is.
+[[nodiscard]] std::string format_obstacle(DeviceKind kind, const DeviceSpec& device, const ProductProblem& problem,
+                                          const DualGemmOptions& options);
+[[nodiscard]] std::string format_obstacle(const Device& device, const ProductProblem& problem,
+                                          const DualGemmOptions& options);
+/// Throws Error(invalid_argument) for a strategy, a knob or a value that there is not on the device, whether or not the
+/// strategy can run the problem.
+void check_knobs(const Device& device, const ProductProblem& problem, const DualGemmOptions& options);
+/// Why it cannot run the problem with these knobs whatever its tensors; empty when it can.
+[[nodiscard]] std::string product_obstacle(const Device& device, const ProductProblem& problem,
+                                           const DualGemmOptions& options);
+
+/// The candidate that is predicted to be fastest among those without an obstacle: of the strategy that is asked for, or
+/// of all that compete, or else of those that are there for what no other takes. Throws Error(unsupported) with what is
+/// in the way, Error(invalid_argument) for knobs that do not exist.
+[[nodiscard]] strategies::PlannedCall choose_product(const ProductProblem& problem, const planner::Request& request,
+                                                     DeviceKind kind, const DeviceSpec& device,
+                                                     const TensorObstacle& obstacle = {});
+
+/// One of a plan's calls, and for how many rows.
+struct PlannedRows {
+  std::int64_t rows = 0;
+  strategies::PlannedCall call;
+};
+
+/// Row counts that a plan for up to `m` rows is made for, `m` the last: a call takes the first that it fits.
+[[nodiscard]] std::vector<std::int64_t> planned_rows(std::int64_t m);
+
+/// A change to every call of a plan, which was made for that problem; empty for none.
+using CallChange = std::function<strategies::PlannedCall(strategies::PlannedCall, const ProductProblem&)>;
+
+/// A call for each number of rows of C (masked: of one expert), each chosen as a plan for so many rows chooses it, all
+/// for the same packed weights; those that launch alike are one. The rows ascend. A dual GEMM takes the strategy that
+/// was measured fastest on `device` (ops/tuning.hpp), where that still exists and has no obstacle.
+[[nodiscard]] std::vector<PlannedRows> planned_calls(const Device& device, const ProductProblem& problem,
+                                                     const DualGemmOptions& options,
+                                                     const TensorObstacle& obstacle = {},
+                                                     const CallChange& change = {});
+
+}  // namespace thresher::ops
