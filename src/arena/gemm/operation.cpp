@@ -250,12 +250,12 @@ class ProductOperation final : public Operation {
 
   [[nodiscard]] std::string format_obstacle(const Problem& problem, const ContestantSpec& spec,
                                             const Device& device) const override {
-    return about(problem, [&](const auto& p) { return format_obstacle_of(p, plan_options(spec), device); });
+    return about(problem, [&](const auto& p) { return ops::format_obstacle(device, p, plan_options(spec)); });
   }
 
   [[nodiscard]] std::string obstacle(const Problem& problem, const ContestantSpec& spec,
                                      const Device& device) const override {
-    return about(problem, [&](const auto& p) { return obstacle_of(device, p, plan_options(spec)); });
+    return about(problem, [&](const auto& p) { return ops::product_obstacle(device, p, plan_options(spec)); });
   }
 
   [[nodiscard]] PlanRequest plan_request(const ContestantSpec& spec) const override {
@@ -303,7 +303,7 @@ class ProductOperation final : public Operation {
     const DualGemmOptions options = plan_options(spec);
     return about(problem, [&](const auto& p) -> PlannerResult {
       try {
-        if (std::string obstacle = format_obstacle_of(p, options, DeviceKind::cuda, device); !obstacle.empty()) {
+        if (std::string obstacle = ops::format_obstacle(DeviceKind::cuda, device, p, options); !obstacle.empty()) {
           return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
         }
         const strategies::PlannedCall call = ops::planned_call(p, options, device);
