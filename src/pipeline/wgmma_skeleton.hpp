@@ -1,7 +1,7 @@
 #pragma once
-/// The body of every warp-specialised kernel whose sums lie in registers. One producer warp fills the ring, and consumer
-/// warpgroups empty it, tile after tile of a source (pipeline/tile_source.hpp). The operation loads, multiplies and
-/// writes (pipeline/operation.hpp).
+/// The body of every warp-specialised kernel whose sums lie in registers. One producer warp fills the ring, and
+/// consumer warpgroups empty it, tile after tile of a source (pipeline/tile_source.hpp). The operation loads,
+/// multiplies and writes (pipeline/operation.hpp).
 ///
 /// Consumer warpgroups take all of them each tile, or alternate, each with tiles of its own. Where the rows of tiles
 /// are groups', each tile has products of the least width that holds its rows.

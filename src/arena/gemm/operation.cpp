@@ -335,7 +335,8 @@ class ProductOperation final : public Operation {
     auto runner = make_planned_runner(
         memory, sets, "b1",
         [&](const FindTensor& find) {
-          return DualGemm(dual_gemm(problem), ops::plan_variant(device, dual_gemm(problem), find("b1"), find("b2"), options, variant));
+          return DualGemm(dual_gemm(problem),
+                          ops::plan_variant(device, dual_gemm(problem), find("b1"), find("b2"), options, variant));
         },
         [](const FindTensor& find) { return MatrixCall{find("a"), find("c")}; });
     std::string strategy = runner->first_plan().strategy();
