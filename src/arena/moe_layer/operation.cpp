@@ -36,7 +36,7 @@ double weight_bytes(const MoeProblem& p, std::int64_t experts) {
          (2 * bytes_per_element(p.gate_up, OperandRole::weights) + bytes_per_element(p.down, OperandRole::weights));
 }
 
-const LayerTask& layer(const Problem& problem) { return problem.as<LayerTask>(); }
+const LayerTask& layer_task(const Problem& problem) { return problem.as<LayerTask>(); }
 
 /// Intermediates that share scales stay whole.
 std::int64_t intermediate_step(const MoeProblem& p) {
@@ -84,10 +84,10 @@ class LayerOperation final : public Operation {
     return options_of<LayerTask>(layer_fields(is_dense_), completed, fitted);
   }
 
-  [[nodiscard]] std::string label(const Problem& problem) const override { return label_of(layer(problem)); }
+  [[nodiscard]] std::string label(const Problem& problem) const override { return label_of(layer_task(problem)); }
 
   [[nodiscard]] Cost cost(const Problem& problem) const override {
-    const LayerTask& task = layer(problem);
+    const LayerTask& task = layer_task(problem);
     const MoeProblem& p = task.problem;
     constexpr double bytes_of_a_choice = 8;  // an id and a weight
     const ChoiceCounts counts = choice_counts(task);
@@ -100,7 +100,7 @@ class LayerOperation final : public Operation {
 
   /// Packed weights, and the tensors between the launches.
   [[nodiscard]] double working_bytes(const Problem& problem) const override {
-    const LayerTask& task = layer(problem);
+    const LayerTask& task = layer_task(problem);
     const MoeProblem& p = task.problem;
     const double hidden = as_double(p.intermediate_size) * bytes_per_element(p.intermediate, OperandRole::tokens);
     const double row = task.is_dense ? 0 : as_double(p.hidden_size) * bytes_per_element(p.rows, OperandRole::tokens);
@@ -108,7 +108,7 @@ class LayerOperation final : public Operation {
   }
 
   [[nodiscard]] std::optional<Problem> neighbour(const Problem& problem) const override {
-    LayerTask near = layer(problem);
+    LayerTask near = layer_task(problem);
     near.problem.tokens += 3;
     near.problem.hidden_size += extent_step;
     near.problem.intermediate_size += intermediate_step(near.problem);
@@ -120,7 +120,7 @@ class LayerOperation final : public Operation {
   }
 
   [[nodiscard]] std::optional<Problem> smaller(const Problem& problem) const override {
-    LayerTask half = layer(problem);
+    LayerTask half = layer_task(problem);
     MoeProblem& p = half.problem;
     const std::int64_t step = intermediate_step(p);
     const auto halved = [](std::int64_t extent, std::int64_t of) { return extent / 2 / of * of; };
@@ -149,23 +149,23 @@ class LayerOperation final : public Operation {
 
   [[nodiscard]] std::vector<HostTensor> inputs(const Problem& problem, Distribution distribution,
                                                std::uint64_t seed) const override {
-    return layer_inputs(layer(problem), distribution, seed);
+    return layer_inputs(layer_task(problem), distribution, seed);
   }
 
   [[nodiscard]] std::vector<HostTensor> outputs(const Problem& problem) const override {
-    return layer_outputs_of(layer(problem));
+    return layer_outputs_of(layer_task(problem));
   }
 
   [[nodiscard]] std::unique_ptr<Judge> judge(const Problem& problem, Distribution,
                                              const std::vector<HostTensor>& inputs, const Maker& maker,
                                              std::uint64_t seed) const override {
-    return make_layer_judge(layer(problem), inputs, maker, seed);
+    return make_layer_judge(layer_task(problem), inputs, maker, seed);
   }
 
   [[nodiscard]] std::unique_ptr<Inspector> inspector(const Problem& problem, Distribution distribution,
                                                      const std::vector<HostTensor>& inputs, const Maker& maker,
                                                      std::uint64_t seed) const override {
-    return make_layer_inspector(layer(problem), distribution, inputs, maker, seed);
+    return make_layer_inspector(layer_task(problem), distribution, inputs, maker, seed);
   }
 
   /// Weights of other experts, and tokens and router's weights with other signs: the choices stay.
@@ -186,7 +186,7 @@ class LayerOperation final : public Operation {
 
   [[nodiscard]] std::vector<HostTensor> activations(const Problem& problem, Distribution distribution,
                                                     std::uint64_t seed) const override {
-    return layer_activations(layer(problem), distribution, seed);
+    return layer_activations(layer_task(problem), distribution, seed);
   }
 
   [[nodiscard]] std::optional<std::vector<HostTensor>> rearranged(const Problem& problem, Distribution distribution,
@@ -195,12 +195,12 @@ class LayerOperation final : public Operation {
     if (is_dense_) {
       return std::nullopt;  // there is nothing that a kernel could have remembered
     }
-    const LayerTask& task = layer(problem);
+    const LayerTask& task = layer_task(problem);
     return layer_activations(task, other_choices(task, change, seed), distribution, derive_seed(seed, "rearranged"));
   }
 
   [[nodiscard]] bool uses_every_element(const Problem& problem) const override {
-    const LayerTask& task = layer(problem);
+    const LayerTask& task = layer_task(problem);
     const ChoiceCounts counts = choice_counts(task);
     return !format_traits(task.problem.intermediate).is_requantised() && counts.rows == task.choices() &&
            counts.active_experts == task.problem.experts;
@@ -223,12 +223,12 @@ class LayerOperation final : public Operation {
 
   [[nodiscard]] std::string format_obstacle(const Problem& problem, const ContestantSpec& spec,
                                             const Device& device) const override {
-    return unsupported_format(layer(problem), layer_options(spec), device.kind(), ops::spec_of(device));
+    return unsupported_format(layer_task(problem), layer_options(spec), device.kind(), ops::spec_of(device));
   }
 
   [[nodiscard]] std::string obstacle(const Problem& problem, const ContestantSpec& spec,
                                      const Device& device) const override {
-    const auto& task = layer(problem);
+    const auto& task = layer_task(problem);
     const MoeOptions options = layer_options(spec);
     return task.is_dense ? ops::layer_obstacle(device, gated_mlp_of(task), gated_mlp_options(options))
                          : ops::layer_obstacle(device, task.problem, options);
@@ -240,7 +240,7 @@ class LayerOperation final : public Operation {
 
   [[nodiscard]] MachineCode machine_code(const Problem& problem, const ContestantSpec& spec,
                                          const DeviceSpec& device) const override {
-    const ops::LayerCalls calls = calls_of(layer(problem), layer_options(spec), device);
+    const ops::LayerCalls calls = calls_of(layer_task(problem), layer_options(spec), device);
     MachineCode code;
     // The products first, which people look for.
     std::vector<const strategies::PlannedCall*> all = calls.in_order();
@@ -257,7 +257,7 @@ class LayerOperation final : public Operation {
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
                                                 const Device& device, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
-    const LayerTask& task = layer(problem);
+    const LayerTask& task = layer_task(problem);
     const MoeOptions options = layer_options(spec);
     if (task.is_dense) {
       return make_planned_runner(
@@ -277,7 +277,7 @@ class LayerOperation final : public Operation {
 
   [[nodiscard]] PlannerResult outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                       const planner::Calibration& calibration) const override {
-    const LayerTask& task = layer(problem);
+    const LayerTask& task = layer_task(problem);
     const MoeOptions options = layer_options(spec);
     try {
       check_products(task, options, DeviceKind::cuda, device);
