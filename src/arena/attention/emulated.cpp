@@ -60,7 +60,7 @@ std::vector<std::int64_t> shares(std::int64_t total, std::int64_t count, std::ar
   return all;
 }
 
-/// Of packed keys all of them; in pages of each sequence up to problem.keys, but none of some.
+/// Lengths that use all packed keys. Paged sequences have up to problem.keys each, and some have none.
 std::vector<std::int64_t> key_lengths_of(const AttentionProblem& problem) {
   if (problem.page_size == 0) {
     return shares(problem.keys, problem.batch, {1, 20, 4, 7});

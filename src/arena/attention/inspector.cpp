@@ -190,7 +190,7 @@ class AttentionInspector final : public Inspector {
     std::int64_t row;
   };
 
-  /// Of one head; of one sequence too where all have as many queries, else in ascending order.
+  /// Rows of one head. They are of one sequence where all have as many queries, else in ascending order.
   [[nodiscard]] std::vector<Row> some_rows(Random& random, std::int64_t most) const {
     const AttentionProblem& p = task_.problem;
     if (p.queries == 0 || p.batch == 0) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What a problem of attention is in the arena.
+/// A problem of attention in the arena.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -20,7 +20,7 @@ struct OutputComparison {
   double widest = 0;          ///< Rule::general: the widest bound, less the rounding to the output format
   double folding_error = 0;   ///< distance of outputs of quantized operands from exact ones
 
-  /// One sentence about a difference that is too great, empty when there is none. Both are [rows, n]; requantised
+  /// One sentence about a difference that is too great, empty when there is none. Both are [rows, n]; quantized
   /// ones have their scales, but for one that was given to both, in whose unit `widest` is then.
   [[nodiscard]] std::string fault(const Tensor& c, const Tensor& trusted) const;
 

@@ -5,7 +5,7 @@
 
 namespace thresher::arena {
 
-/// Whose strategies compute it. A GEMM is a grouped product of one expert to them.
+/// The product whose strategies compute it. A GEMM is a grouped product of one expert to them.
 [[nodiscard]] inline strategies::gemm::Product product_kind(bool is_dense, bool is_dual) noexcept {
   return is_dense && is_dual ? strategies::gemm::Product::dual_gemm : strategies::gemm::Product::grouped;
 }

@@ -10,7 +10,7 @@
 namespace thresher::arena {
 namespace {
 
-/// What chance falls upon, as running sums.
+/// The weights of a draw, as running sums.
 std::vector<double> running_weights(const RoutedTokens& routed, Random& random) {
   std::vector<double> weights(static_cast<std::size_t>(routed.total_experts), 1.0);
   if (routed.routing == Routing::zipf) {

@@ -18,9 +18,9 @@ struct ChoiceCounts {
 };
 [[nodiscard]] ChoiceCounts choice_counts(const LayerTask& task);
 
-/// Of one call. Which expert is chosen how often, by which token and in which place, the seed says; how many rows the
-/// experts have between them is the same in every call, so that all are as much work. At least one choice is not
-/// skipped.
+/// The experts of one call. Which expert is chosen how often, by which token and in which place, the seed says; how
+/// many rows the experts have between them is the same in every call, so that all are as much work. At least one choice
+/// is not skipped.
 [[nodiscard]] ChosenExperts chosen_experts(const LayerTask& task, std::uint64_t seed);
 
 /// Choices of another kind, which `change` says: equally many of each expert, one expert for all, one expert a token,

@@ -1,5 +1,5 @@
 #pragma once
-/// Judges outputs of layers against the float64 definition end to end, on the operands as they are quantised; and looks
+/// Judges outputs of layers against the float64 definition end to end, on the operands as they are quantized; and looks
 /// at outputs of many calls.
 #include <cstdint>
 #include <memory>

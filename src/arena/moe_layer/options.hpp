@@ -11,7 +11,7 @@
 
 namespace thresher::arena {
 
-/// What is left to `plan`.
+/// The strategy of a product that is left to `plan`.
 inline constexpr const char* planned_layer = "planned";
 
 /// Throws Error(invalid_argument) for numerics other than exact, for which there is no judge.
@@ -21,7 +21,7 @@ inline constexpr const char* planned_layer = "planned";
 /// The same of the products of a gated MLP, whose options are alike.
 [[nodiscard]] GatedMlpOptions gated_mlp_options(const MoeOptions& options);
 
-/// What `layer_options` reads back.
+/// The request that `layer_options` reads back.
 [[nodiscard]] PlanRequest request_of(const MoeOptions& options);
 
 }  // namespace thresher::arena

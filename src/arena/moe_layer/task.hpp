@@ -1,5 +1,5 @@
 #pragma once
-/// What a problem of the layer of experts and of the gated MLP is in the arena.
+/// A problem of the layer of experts or of the gated MLP in the arena.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -32,7 +32,7 @@ struct LayerTask {
   [[nodiscard]] std::int64_t choices() const noexcept { return size_product(problem.tokens, problem.top_k); }
 };
 
-/// What may lie between the products.
+/// The formats between the products.
 inline constexpr std::array intermediate_formats{Format::fp16,    Format::bf16,      Format::fp8_tensor,
                                                  Format::fp8_row, Format::fp8_block, Format::nvfp4};
 
@@ -42,7 +42,7 @@ inline constexpr std::array intermediate_formats{Format::fp16,    Format::bf16, 
 /// The task with as many expected rows as its tokens bring where the router has no favourites.
 [[nodiscard]] LayerTask completed(LayerTask task);
 
-/// What hidden size and intermediate size are multiples of.
+/// Hidden size and intermediate size are multiples of these.
 struct LayerMultiples {
   std::int64_t hidden = 1;
   std::int64_t intermediate = 1;
@@ -64,12 +64,12 @@ struct LayerMultiples {
 [[nodiscard]] ProductTask gate_up_of(const LayerTask& task);
 [[nodiscard]] ProductTask down_of(const LayerTask& task);
 
-/// Of the operation that it is of.
+/// The task as a problem of its operation.
 [[nodiscard]] Problem problem_of(LayerTask task);
 
 /// "128x768x2048 bf16*bf16->bf16*bf16->bf16 16 tokens (8 of 128 uniform)": experts, intermediate size and hidden size;
-/// formats of x, of gate and up, of the intermediate, of down and of out; followed by what is not the default. Of a
-/// gated MLP "16x768x2048 …": tokens in place of experts.
+/// formats of x, of gate and up, of the intermediate, of down and of out; followed by what is not the default. A
+/// gated MLP is "16x768x2048 …", with tokens in place of experts.
 [[nodiscard]] std::string label_of(const LayerTask& task);
 
 }  // namespace thresher::arena

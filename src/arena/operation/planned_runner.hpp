@@ -1,5 +1,5 @@
 #pragma once
-/// What a plan of the public API launches, over the input sets of a tournament.
+/// Runs a plan of the public API over the input sets of a tournament.
 #include <algorithm>
 #include <map>
 #include <memory>

@@ -140,7 +140,7 @@ json one_matrix(const PublishedProblem& given, const DeviceSpec& device) {
   return out;
 }
 
-/// What a tournament there times.
+/// The contestant that a tournament there times.
 json contestant_of(const Problem& list, const DeviceSpec& device) {
   const ContestantSpec spec{std::string(list.operation().name()), "tcgen05", {}};
   json out = time_of(list.operation().outlook(list, spec, device, {}).prediction);

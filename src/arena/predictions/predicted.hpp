@@ -1,5 +1,5 @@
 #pragma once
-/// What is predicted of a card before anybody has run there: times as intervals, for a file that is kept until somebody
+/// Predictions for a card before anybody has run there: times as intervals, for a file that is kept until somebody
 /// can score it.
 #include <span>
 #include <string>

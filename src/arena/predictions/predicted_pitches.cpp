@@ -19,7 +19,7 @@ using strategies::TensorKernel;
 using strategies::WorkModel;
 using strategies::gemm::Product;
 
-/// What a contestant does otherwise than its knobs can say.
+/// A difference that no knob can say.
 using Change = void (*)(TensorKernel&);
 
 void nothing(TensorKernel&) {}

@@ -31,7 +31,7 @@ struct PredictedPitch {
 
 [[nodiscard]] planner::Request request_of(const ContestantSpec& spec);
 
-/// What is ranked first. Throws Error(unsupported) when nothing can run.
+/// The choice that is ranked first. Throws Error(unsupported) when nothing can run.
 [[nodiscard]] planner::Choice best_choice(const DualGemmProblem& problem, const planner::Request& request,
                                           const DeviceSpec& device);
 

@@ -110,9 +110,16 @@ Noticed noticed_in(const Gate& gate, const Suite& suite) {
   return noticed;
 }
 
+/// The planted problem with a change.
+template <class Change>
+Problem planted_with(const Change& change) {
+  DualGemmProblem problem = dual_gemm(cheats::planted_problem());
+  change(problem);
+  return problem_of(problem);
+}
+
 TEST(HonestGate, NothingTellsItsCallsFromThoseThatAreTimed) {
-  Problem large = cheats::planted_problem();
-  dual_gemm(large).m = 64;
+  const Problem large = planted_with([](DualGemmProblem& problem) { problem.m = 64; });
   const Suite suite = suite_of(large, true);
   std::map<GateKind, Noticed> noticed;
   for (const std::unique_ptr<Gate>& gate : standard_gates()) {
@@ -132,10 +139,11 @@ TEST(HonestGate, NothingTellsItsCallsFromThoseThatAreTimed) {
 }
 
 TEST(HonestGate, ALargeProblemIsAskedAboutInASmallerShapeOfTheSameFormats) {
-  Problem large = cheats::planted_problem();
-  dual_gemm(large).m = 256;
-  dual_gemm(large).n = 3072;
-  dual_gemm(large).k = 4096;
+  const Problem large = planted_with([](DualGemmProblem& problem) {
+    problem.m = 256;
+    problem.n = 3072;
+    problem.k = 4096;
+  });
   cheats::CheatRig rig({});
   Problem asked = large;
   const cheats::Prepare noting = [&](const cheats::Stage& stage) -> cheats::Act {
