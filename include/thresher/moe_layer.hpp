@@ -58,7 +58,7 @@ struct MoeOptions {
   bool operator==(const MoeOptions&) const = default;
 };
 
-/// What was planned for a product of a layer, which runs in the layer alone.
+/// The plan of a product of a layer. The product runs in the layer alone.
 class LayerProduct {
  public:
   explicit LayerProduct(const ops::ProductPlan& plan) : plan_(&plan) {}

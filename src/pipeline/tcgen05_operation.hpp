@@ -1,6 +1,6 @@
 #pragma once
-/// What the tcgen05 skeleton asks of an operation, checked before anything else of it is compiled. An operation says
-/// nothing about barriers.
+/// The requirements of the tcgen05 skeleton on an operation, checked before anything else of it is compiled. An
+/// operation says nothing about barriers.
 #include "pipeline/grouped/directory.hpp"
 #include "pipeline/grouped/tensor_chunks.hpp"
 #include "pipeline/grouped/tensor_groups.hpp"
@@ -28,17 +28,18 @@ concept TensorOperation = requires(const Operation& operation) {
   { operation.profile() } -> Same<Global<u64>>;
 };
 
-/// Of static tiles: `tiles` counts them for each cluster; `member` of tile() is the block's place in its group.
+/// An operation with static tiles: `tiles` counts them for each cluster; `member` of tile() is the block's place in its
+/// group.
 template <class Operation>
 concept CountsTiles = requires(const Operation& operation, u32 at) {
   { operation.tiles() } -> Same<u32>;
   { operation.tile(at, at) } -> Same<typename Operation::Tile>;
 };
 
-/// Of groups whose rows only the device knows. The loader's lanes together call `inspect`, where the operation
-/// `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end with what was
-/// wrong with the bounds: of every block where the operation inspects, else of the first. A tile's sums are
-/// `accumulators`, each of the widest tile's columns behind the one before.
+/// An operation on groups whose rows only the device knows. The loader's lanes together call `inspect`, where the
+/// operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end
+/// with what was wrong with the bounds: of every block where the operation inspects, else of the first. A tile's sums
+/// are `accumulators`, each of the widest tile's columns behind the one before.
 template <class Operation>
 concept TakesGroups = requires(const Operation& operation, const GroupTile& tile, u32 flags) {
   requires Same<decltype(Operation::tile_widths), const TileWidths>;
@@ -83,7 +84,7 @@ concept FinishesTensors =
       { operation.finish(sums, tile, first, place, staging, ahead) } -> Same<void>;
     };
 
-/// What is asked beside of static tiles, and of groups.
+/// The further requirements on static tiles and on groups.
 template <class Operation, bool is_grouped>
 struct CheckedTensorTiles {
   static constexpr TensorShape shape = Operation::shape;

@@ -1,7 +1,7 @@
 #pragma once
 /// The body of a kernel whose sums lie in tensor memory: one warp fills the ring, one thread of a group of blocks
-/// issues its products, four warps finish, tile after tile of a source (pipeline/tile_source.hpp). What they load,
-/// multiply and write is an operation's (pipeline/tcgen05_operation.hpp).
+/// issues its products, four warps finish, tile after tile of a source (pipeline/tile_source.hpp). The
+/// operation loads, multiplies and writes (pipeline/tcgen05_operation.hpp).
 ///
 /// Each slot has a set of scale columns of its own. Who sees full[s] knows that the loader saw empty[s], which came
 /// from the commit behind the products that last read set s: scales may be copied over it without a further wait.
@@ -24,7 +24,7 @@
 
 namespace thresher::pipeline {
 
-/// What adds up the sums of two groups of blocks that share a tile.
+/// Adds up the accumulators of two groups of blocks that share a tile.
 template <TensorShape shape, bool is_grouped>
 struct SplitOf {
   using Split = TensorMerge<shape>;
@@ -251,7 +251,7 @@ class Tcgen05Skeleton {
 
   // --- multiplying
 
-  /// Of loads_only, the first slot is multiplied: the sums have to be something.
+  /// With loads_only the first slot is multiplied, so that the accumulators have a value.
   static TH_DEVICE bool is_multiplied(u32 step) { return shape.ablation != Ablation::loads_only || step == 0; }
 
   TH_DEVICE void multiply(tensor_memory::Columns columns) const {

@@ -20,13 +20,15 @@ struct Source {
 
 runtime::Cubin compile(const Source& source, const std::vector<std::string>& kernels, const char* arch) {
   const std::span<const EmbeddedFile> headers = device_sources();
-  return runtime::compile({.title = source.strategy,
-                           .text = "#include \"strategies/gemm/" + source.strategy + "/device/" + source.header +
-                                   "\"\nusing namespace thresher::strategies::gemm::" + source.strategy + ";\n",
-                           .headers = {headers.begin(), headers.end()},
-                           .kernels = kernels,
-                           .options = {},
-                           .arch = arch});
+  return runtime::compile(
+      {.title = source.strategy,
+       .text = "#include \"strategies/gemm/" + source.strategy + "/device/" + source.header +
+               "\"\nusing namespace thresher::strategies::gemm;\nusing namespace thresher::strategies::gemm::" +
+               source.strategy + ";\n",
+       .headers = {headers.begin(), headers.end()},
+       .kernels = kernels,
+       .options = {},
+       .arch = arch});
 }
 
 /// Without spills and warnings; says how many registers each takes.
