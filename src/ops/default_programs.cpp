@@ -99,10 +99,9 @@ runtime::Program compiler_input(const strategies::DeviceProgram& program, const 
     throw Error(ErrorCode::unsupported, program.title + " is for " + std::string(name(*program.only_arch)) +
                                             ", whose machine code does not run on " + arch);
   }
-  const std::span<const EmbeddedFile> headers = strategies::device_sources();
   return {.title = program.title,
           .text = program.text,
-          .headers = {headers.begin(), headers.end()},
+          .headers = strategies::included_sources(program.text),
           .kernels = program.kernels,
           .options = program.options,
           .arch = program.only_arch ? std::string(name(*program.only_arch)) : arch};

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/arch.hpp"
@@ -20,5 +21,8 @@ struct DeviceProgram {
 
 /// Every header of the machine vocabulary, the pipeline and the kernels that device code may include.
 std::span<const EmbeddedFile> device_sources();
+
+/// Those of device_sources() that `text` includes, directly or not, in their order.
+std::vector<EmbeddedFile> included_sources(std::string_view text);
 
 }  // namespace thresher::strategies
