@@ -19,7 +19,6 @@
 #include "cli/run_output.hpp"
 #include "core/integers.hpp"
 #include "ops/forecast.hpp"
-#include "ops/gemm_problem.hpp"
 #include "ops/validate_attention.hpp"
 #include "ops/validate_product.hpp"
 #include "strategies/attention/registry.hpp"
@@ -305,13 +304,12 @@ void add_gemm(CLI::App& plan_command, Context& context) {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
       refuse_beside_help_knobs(*command);
-      print_knobs<strategies::gemm::ProductProblem>(
-          strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda));
+      print_knobs<strategies::gemm::ProductProblem>(strategies::gemm::strategies_of(Product::gemm, DeviceKind::cuda));
       return;
     }
     require_all(*command, needed);
     asked->out = out_type->value_or(default_out_type(asked->a, asked->b));
-    const GroupedProblem problem = ops::one_expert(*asked);
+    const strategies::gemm::ProductProblem problem(*asked);
     ops::validate(problem);
     const GemmOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
     plan(problem, options, *arguments, context);

@@ -24,14 +24,15 @@ const DeviceSpec& h200() { return device_spec("H200"); }
 /// Addresses that are never followed.
 void* somewhere() { return reinterpret_cast<void*>(std::uintptr_t{256}); }
 
-std::vector<Tensor> tensors_of(const DualGemmProblem& problem) {
+std::vector<Tensor> tensors_of(const ProductProblem& problem) {
   const auto tensor = [](Format format, std::int64_t rows, std::int64_t columns) {
     Tensor made = Tensor::contiguous(somewhere(), format, {rows, columns});
     made.scales.data = somewhere();
     return made;
   };
-  return {tensor(problem.a, problem.m, problem.k), tensor(problem.b, problem.n, problem.k),
-          tensor(problem.b, problem.n, problem.k), tensor(problem.out, problem.m, problem.n)};
+  return {tensor(problem.a, problem.rows, problem.k), tensor(problem.b, problem.n, problem.k),
+          problem.activation ? tensor(problem.b, problem.n, problem.k) : Tensor{},
+          tensor(problem.out, problem.rows, problem.n)};
 }
 
 // A member that a table forgot would silently keep its default in device code.
@@ -85,8 +86,8 @@ TEST_P(EveryStrategy, BindsEveryNumberOfRowsUpToThePlanned) {
   for (const auto& [planned, knobs] : dense_or_not(strategy.samples(), true)) {
     const PlannedCall call = strategy.plan(planned, knobs, card_for(strategy, planned));
     for (const std::int64_t rows : {std::int64_t{1}, planned.rows}) {
-      DualGemmProblem problem = planned.dual_gemm();
-      problem.m = rows;
+      ProductProblem problem = planned;
+      problem.rows = rows;
       const std::vector<Tensor> tensors = tensors_of(problem);
       for (const Step& step : call.steps) {
         LaunchArguments arguments;

@@ -14,7 +14,6 @@
 #include "arena/gemm/task.hpp"
 #include "formats/scales.hpp"
 #include "ops/forecast.hpp"
-#include "strategies/gemm/dense.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
@@ -26,10 +25,6 @@ namespace tensors = strategies::gemm;
 using strategies::PlannedCall;
 using strategies::gemm::ProductProblem;
 using Strategy = strategies::Strategy<ProductProblem>;
-
-ProductProblem product_of(const ProductTask& task) {
-  return task.is_dual_gemm() ? ProductProblem(dual_gemm_of(task)) : ProductProblem(task.problem);
-}
 
 /// The emulator's counts for a problem that brings none: ragged groups, an empty one, one of a single row, and unowned
 /// rows.
@@ -67,8 +62,9 @@ ProductTask dense(const GroupedProblem& problem) {
 }
 
 /// Whether a GEMM has all of it.
-bool may_be_dense(const GroupedProblem& problem) {
-  return !problem.activation && !problem.row_weights && problem.layout == RowLayout::packed;
+bool may_be_dense(const ProductProblem& problem) {
+  const bool has_all_rows = problem.is_dense() || problem.layout == strategies::gemm::ProductRows::contiguous;
+  return has_all_rows && !problem.activation && !problem.row_weights;
 }
 
 /// Divides rows in NVFP4 by powers of two, so that no row's factor does for another's. Scales stay finite.
@@ -154,7 +150,7 @@ class PlannedKernel final : public EmulatedKernel {
 
   [[nodiscard]] std::vector<Problem> edges() const override {
     std::vector<Problem> all;
-    for (const ProductProblem& edge : strategy_.edges(product_of(task_), knobs_, device_)) {
+    for (const ProductProblem& edge : strategy_.edges(product_problem(task_), knobs_, device_)) {
       all.push_back(problem_of(task_.is_dual_gemm() ? dense_task(edge.dual_gemm(), task_.scale_layout)
                                : task_.is_dense     ? dense(edge)
                                                     : ragged(edge, task_.order)));
@@ -203,8 +199,7 @@ class PlannedKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] PlannedCall call(const ProductTask& task) const {
-    PlannedCall planned = strategy_.plan(product_of(task), knobs_, device_);
-    return task.is_dense && !task.is_dual_gemm() ? tensors::without_offsets(std::move(planned)) : planned;
+    return strategy_.plan(product_problem(task), knobs_, device_);
   }
 
   const Strategy& strategy_;
@@ -227,8 +222,7 @@ class ProductEmulation final : public EmulatedOperation {
                                   const DeviceSpec& device) const override {
     const auto& task = problem.as<ProductTask>();
     const DualGemmOptions options{.strategy = request.strategy, .knobs = Knobs::parse(request.knobs)};
-    const PlannedCall call = task.is_dual_gemm() ? ops::planned_call(dual_gemm_of(task), options, device)
-                                                 : ops::planned_call(task.problem, options, device);
+    const PlannedCall call = ops::planned_call(product_problem(task), options, device);
     if (!only_launches(call)) {
       return {nullptr, library_kernels};
     }
@@ -239,7 +233,7 @@ class ProductEmulation final : public EmulatedOperation {
       const std::string& wanted, const DeviceSpec* wanted_card) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     const Strategy& strategy = named(wanted);
-    for (const auto& sample : strategies::gemm::dense_or_not(strategy.samples(), is_dense_ && is_dual_)) {
+    for (const auto& sample : strategy.samples()) {
       const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card);
       if (card != nullptr && is_ours(sample.problem)) {
         found.push_back(std::make_shared<const PlannedKernel>(strategy, task_of(sample.problem), sample.knobs, *card));
@@ -257,7 +251,8 @@ class ProductEmulation final : public EmulatedOperation {
   }
 
   [[nodiscard]] bool is_ours(const ProductProblem& problem) const {
-    return is_dense_ && !is_dual_ ? may_be_dense(problem) : problem.activation.has_value() == is_dual_;
+    return is_dense_ && !is_dual_ ? may_be_dense(problem)
+                                  : problem.is_dense() == is_dense_ && problem.activation.has_value() == is_dual_;
   }
   [[nodiscard]] ProductTask task_of(const ProductProblem& problem) const {
     return !is_dense_ ? ragged(problem, std::nullopt) : is_dual_ ? dense_task(problem.dual_gemm()) : dense(problem);

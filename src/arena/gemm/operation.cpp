@@ -62,7 +62,7 @@ Tensor only_matrix(const Tensor& stack) {
 template <class Ask>
 auto about(const Problem& problem, const Ask& ask) {
   const auto& task = problem.as<ProductTask>();
-  return task.is_dual_gemm() ? ask(dual_gemm_of(task)) : ask(task.problem);
+  return ask(product_problem(task));
 }
 
 class ProductOperation final : public Operation {

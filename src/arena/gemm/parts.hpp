@@ -5,9 +5,13 @@
 
 namespace thresher::arena {
 
-/// The product whose strategies compute it. A GEMM is a grouped product of one expert to them.
+/// The product whose strategies compute it.
 [[nodiscard]] inline strategies::gemm::Product product_kind(bool is_dense, bool is_dual) noexcept {
-  return is_dense && is_dual ? strategies::gemm::Product::dual_gemm : strategies::gemm::Product::grouped;
+  using strategies::gemm::Product;
+  if (!is_dense) {
+    return Product::grouped;
+  }
+  return is_dual ? Product::dual_gemm : Product::gemm;
 }
 
 // fields.cpp

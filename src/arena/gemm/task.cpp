@@ -86,6 +86,14 @@ DualGemmProblem dual_gemm_of(const ProductTask& task) {
   return {.m = p.rows, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .out = p.out, .activation = *p.activation};
 }
 
+strategies::gemm::ProductProblem product_problem(const ProductTask& task) {
+  using strategies::gemm::ProductProblem;
+  if (!task.is_dense) {
+    return ProductProblem(task.problem);
+  }
+  return task.is_dual_gemm() ? ProductProblem(dual_gemm_of(task)) : ProductProblem(gemm_of(task));
+}
+
 DualGemmProblem dual_gemm(const Problem& problem) {
   const auto& task = problem.as<ProductTask>();
   if (!task.is_dual_gemm()) {

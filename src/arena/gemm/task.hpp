@@ -7,6 +7,7 @@
 
 #include "arena/gemm/routing.hpp"
 #include "arena/operation/problem.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/gemm.hpp"
 
@@ -43,6 +44,8 @@ struct ProductTask {
 [[nodiscard]] ProductTask dense_task(const GemmProblem& problem, ScaleLayout scale_layout = ScaleLayout::row_major);
 [[nodiscard]] ProductTask dense_task(const DualGemmProblem& problem, ScaleLayout scale_layout = ScaleLayout::row_major);
 [[nodiscard]] GemmProblem gemm_of(const ProductTask& task);
+/// As strategies plan it.
+[[nodiscard]] strategies::gemm::ProductProblem product_problem(const ProductTask& task);
 [[nodiscard]] DualGemmProblem dual_gemm_of(const ProductTask& task);
 /// Throws Error(internal) for a problem of another operation.
 [[nodiscard]] DualGemmProblem dual_gemm(const Problem& problem);

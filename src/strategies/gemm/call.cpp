@@ -51,9 +51,10 @@ machine::TensorMapDescription matrix_map(const Tensor& matrix, const MapBox& box
   map.element = element_type(number_of(matrix.format));
   map.swizzle = box.swizzle;
   map.rank = 2;
-  map.extent[0] = static_cast<std::uint64_t>(matrix.shape[1]);
-  map.extent[1] = static_cast<std::uint64_t>(matrix.shape[0]);
-  map.stride_bytes[1] = static_cast<std::uint64_t>(matrix.strides[0] * machine::element_bytes(map.element));
+  const int rows = matrix.rank - 2;
+  map.extent[0] = static_cast<std::uint64_t>(matrix.shape[rows + 1]);
+  map.extent[1] = static_cast<std::uint64_t>(matrix.shape[rows]);
+  map.stride_bytes[1] = static_cast<std::uint64_t>(matrix.strides[rows] * machine::element_bytes(map.element));
   map.box[0] = box.columns;
   map.box[1] = box.rows;
   return map;

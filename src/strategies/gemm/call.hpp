@@ -18,7 +18,7 @@ struct MapBox {
   std::uint32_t columns = 1;
   machine::Swizzle swizzle = machine::Swizzle::b128;
 };
-/// A row-major matrix of 16-bit or 32-bit elements.
+/// A row-major matrix of 16-bit or 32-bit elements, or a stack of one.
 [[nodiscard]] machine::TensorMapDescription matrix_map(const Tensor& matrix, const MapBox& box);
 
 /// TMA reads tokens and weights where they lie.

@@ -1,10 +1,11 @@
 #pragma once
-/// The knobs of the 16-bit dual GEMM, and what follows from them. Plain values: the host chooses them, the kernel is
-/// compiled for them.
+/// The knobs of the dense products of 16-bit operands, and what follows from them. Plain values: the host chooses them,
+/// the kernel is compiled for them.
 ///
 /// Tokens (rows of A) are the M side of wgmma, weights (rows of B1 and B2) the N side. A tile is block_tokens ×
 /// block_outputs; its weights lie in a slot as block_outputs gate rows followed by block_outputs up rows, so that gate
-/// and up of one output are elements i and i + block_outputs/2 of the same thread's accumulators.
+/// and up of one output are elements i and i + block_outputs/2 of the same thread's accumulators. A product of one
+/// matrix has block_outputs rows of it in a slot.
 #include "pipeline/schedule.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/gemm/device/words.hpp"
@@ -29,10 +30,12 @@ struct Config {
   Order order = Order::interleaved;
   Number operand = Number::bf16;
   Number output = Number::bf16;
+  int matrices = 2;  ///< gate and up, or one
   ActivationCode activation = ActivationCode::silu;
+  bool bias = false;
   int warpgroup_tiles = 1;  ///< 64-token tiles of each consumer warpgroup
   int math_warpgroups = 2;
-  int block_outputs = 128;  ///< columns of C in a tile: as many gate rows and as many up rows
+  int block_outputs = 128;  ///< columns of C in a tile, and as many rows of each matrix
   int block_k = 64;         ///< k elements of a slot, a multiple of 64
   int stages = 4;
   int multicast = 1;  ///< blocks of a cluster, neighbours along the tokens, that load their weights for each other
@@ -55,17 +58,19 @@ inline constexpr int panel_k = 64;
 TH_DEVICE constexpr int block_tokens(const Config& c) {
   return c.warpgroup_tiles * 64 * (c.order == Order::pingpong ? 1 : c.math_warpgroups);
 }
-/// Rows of B1 and B2 in one slot.
-TH_DEVICE constexpr int slot_weights(const Config& c) {
-  return c.order == Order::sequential ? c.block_outputs : 2 * c.block_outputs;
-}
+/// Whether a slot has rows of one matrix alone: of the only one, or of gate and of up in turn.
+TH_DEVICE constexpr bool has_one_matrix(const Config& c) { return c.matrices == 1 || c.order == Order::sequential; }
+/// Rows of weights in one slot.
+TH_DEVICE constexpr int slot_weights(const Config& c) { return (has_one_matrix(c) ? 1 : 2) * c.block_outputs; }
+/// Walks along K.
+TH_DEVICE constexpr int passes(const Config& c) { return c.matrices == 2 && c.order == Order::sequential ? 2 : 1; }
 TH_DEVICE constexpr int token_bytes(const Config& c) { return block_tokens(c) * c.block_k * 2; }
 TH_DEVICE constexpr int weight_bytes(const Config& c) { return slot_weights(c) * c.block_k * 2; }
 
 /// Weights come in pieces of so many rows of one matrix; each block of a multicast group loads its share of the pieces
 /// for all.
 TH_DEVICE constexpr int weight_pieces(const Config& c) {
-  return c.order == Order::sequential ? c.multicast : c.multicast <= 2 ? 2 : c.multicast;
+  return has_one_matrix(c) ? c.multicast : c.multicast <= 2 ? 2 : c.multicast;
 }
 TH_DEVICE constexpr int piece_rows(const Config& c) { return slot_weights(c) / weight_pieces(c); }
 
@@ -80,7 +85,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .math_warpgroups = c.math_warpgroups,
       .multicast_blocks = c.multicast,
       .split_blocks = c.split_k,
-      .passes = c.order == Order::sequential ? 2 : 1,
+      .passes = passes(c),
       .reading = c.order == Order::pingpong ? pipeline::Reading::by_turns : pipeline::Reading::together,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,

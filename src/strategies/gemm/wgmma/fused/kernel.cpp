@@ -37,9 +37,9 @@ Knob<Config> raster_knob() {
 }
 
 std::string title(const Config& c) {
-  return fmt::format("dual_gemm {} {} to {}, {} tokens x {} outputs x {} of k, {} stages", name(c.order),
-                     thresher::name(format_of(c.operand)), thresher::name(format_of(c.output)), block_tokens(c),
-                     c.block_outputs, c.block_k, c.stages);
+  return fmt::format("{} {} {} to {}, {} tokens x {} outputs x {} of k, {} stages",
+                     c.matrices == 2 ? "dual_gemm" : "gemm", name(c.order), thresher::name(format_of(c.operand)),
+                     thresher::name(format_of(c.output)), block_tokens(c), c.block_outputs, c.block_k, c.stages);
 }
 
 machine::TensorMapDescription weights_map(const Config& config, const Tensor& weights) {
@@ -52,30 +52,32 @@ machine::TensorMapDescription output_map(const Config& config, const Tensor& c) 
 }
 
 /// Everything but the tensor maps.
-Params scalars(const Config& config, const Activation& activation, const CallTensors& call) {
-  const Tensor& weights = gate_of(call);
-  const Tensor& c = output_of(call);
-  const std::int64_t rows = tokens_of(call).shape[0];
+Params scalars(const Config& config, const ProductProblem& problem, const CallTensors& call) {
+  const FinishParams finish = finish_params(problem, call);
+  const CallExtents extents = extents_of(call);
   Params params{};
-  params.c = {device_address(c.data)};
+  params.c = finish.c;
   params.profile = {profile_address(call)};
-  params.c_row_stride = static_cast<std::uint64_t>(c.strides[0]);
-  params.m = narrow(rows);
-  params.n = narrow(weights.shape[0]);
-  params.k = narrow(weights.shape[1]);
-  params.c_wide = allows_wide_stores(c) ? 1 : 0;
-  params.token_tiles = narrow(round_up(ceil_div(rows, block_tokens(config)), config.multicast));
-  params.output_tiles = narrow(ceil_div(weights.shape[0], config.block_outputs));
-  params.token_rows = narrow(std::min<std::int64_t>({round_up(rows, 8), block_tokens(config), max_tma_box_rows}));
-  params.alpha = activation.alpha;
-  params.limit = activation.limit;
-  params.up_offset = activation.up_offset;
+  params.c_row_stride = finish.row_stride;
+  params.m = narrow(extents.rows);
+  params.n = finish.n;
+  params.k = narrow(extents.k);
+  params.c_wide = finish.wide;
+  params.token_tiles = narrow(round_up(ceil_div(extents.rows, block_tokens(config)), config.multicast));
+  params.output_tiles = narrow(ceil_div(extents.n, config.block_outputs));
+  params.token_rows =
+      narrow(std::min<std::int64_t>({round_up(extents.rows, 8), block_tokens(config), max_tma_box_rows}));
+  params.alpha = finish.alpha;
+  params.limit = finish.limit;
+  params.up_offset = finish.up_offset;
+  params.gate_bias = finish.gate_bias;
+  params.up_bias = finish.up_bias;
   return params;
 }
 
 /// False when the copy engine is to store an output that it cannot address.
-bool bind(const Config& config, const Activation& activation, const CallTensors& call, LaunchArguments& out) {
-  const Params params = scalars(config, activation, call);
+bool bind(const Config& config, const ProductProblem& problem, const CallTensors& call, LaunchArguments& out) {
+  const Params params = scalars(config, problem, call);
   if (config.epilogue == Epilogue::tma && params.c_wide == 0) {
     return false;
   }
@@ -90,11 +92,13 @@ bool bind(const Config& config, const Activation& activation, const CallTensors&
   return true;
 }
 
-std::vector<Access> accesses(const Config& config) {
+std::vector<Access> accesses(const ProductProblem& problem, const Config& config) {
   std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous},
-                          {Access::Memory::tensor, gate_index, Access::Use::reads},
-                          {Access::Memory::tensor, up_index, Access::Use::reads},
-                          {Access::Memory::tensor, output_index, Access::Use::writes}};
+                          {Access::Memory::tensor, gate_index, Access::Use::reads}};
+  if (config.matrices == 2) {
+    all.push_back({Access::Memory::tensor, up_index, Access::Use::reads});
+  }
+  add_common_accesses(problem, all);
   if (config.profiled) {
     all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
   }
@@ -111,7 +115,7 @@ Expectations expectations(const Config& config) {
   return expected;
 }
 
-KernelLaunch launch(const Config& config, const Activation& activation) {
+KernelLaunch launch(const ProductProblem& problem, const Config& config) {
   const pipeline::Shape shape = shape_of(config);
   KernelLaunch launch;
   launch.title = "multiply";
@@ -123,13 +127,15 @@ KernelLaunch launch(const Config& config, const Activation& activation) {
   launch.registers = registers_at_launch(pipeline::threads(shape), config.loader_registers, config.math_registers);
   launch.dependent = config.dependent_launch;
   launch.persistent = config.persistent;
-  launch.accesses = accesses(config);
-  launch.bind = [config, activation](const CallTensors& call, LaunchArguments& out) {
-    return bind(config, activation, call, out);
+  launch.accesses = accesses(problem, config);
+  launch.bind = [config, problem](const CallTensors& call, LaunchArguments& out) {
+    return bind(config, problem, call, out);
   };
   launch.bind_weights = [config](const CallTensors& call, LaunchArguments& out) {
     out.add_map(offsetof(Params, gate), weights_map(config, gate_of(call)));
-    out.add_map(offsetof(Params, up), weights_map(config, up_of(call)));
+    if (config.matrices == 2) {
+      out.add_map(offsetof(Params, up), weights_map(config, up_of(call)));
+    }
   };
   launch.expected = expectations(config);
   return launch;
@@ -149,19 +155,26 @@ std::string_view name(Order order) {
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
       "thresher::strategies::gemm::fused::Config",
-      {order_knob(), number_knob("operand", &Config::operand), number_knob("output", &Config::output),
+      {order_knob(),
+       number_knob("operand", &Config::operand),
+       number_knob("output", &Config::output),
+       from_problem(number("matrices", &Config::matrices, {1, 2}, "")),
        activation_knob("activation", &Config::activation),
+       from_problem(flag("bias", &Config::bias, "")),
        range("warpgroup_tiles", &Config::warpgroup_tiles, 1, 8, 1, "64-token tiles of each math warpgroup"),
        range("math_warpgroups", &Config::math_warpgroups, 1, 7, 1, "warpgroups that multiply"),
        range("block_outputs", &Config::block_outputs, 8, 256, 8, "columns of C in a tile"),
        range("block_k", &Config::block_k, 64, 512, 64, "elements along K in a slot of the ring"),
        range("stages", &Config::stages, 1, 16, 1, "slots of the ring"),
        number("multicast", &Config::multicast, {1, 2, 4, 8, 16}, "blocks of a cluster that share weights"),
-       number("split_k", &Config::split_k, {1, 2, 4}, "blocks that share a tile's K and add up"), epilogue_knob(),
-       raster_knob(), flag("persistent", &Config::persistent, "a block takes tile after tile"),
+       number("split_k", &Config::split_k, {1, 2, 4}, "blocks that share a tile's K and add up"),
+       epilogue_knob(),
+       raster_knob(),
+       flag("persistent", &Config::persistent, "a block takes tile after tile"),
        registers_knob("loader_registers", &Config::loader_registers, "of a loading thread; 0: as launched"),
        registers_knob("math_registers", &Config::math_registers, "of a multiplying thread; 0: as launched"),
-       from_problem(flag("profiled", &Config::profiled, "")), ablation_knob("ablation", &Config::ablation),
+       from_problem(flag("profiled", &Config::profiled, "")),
+       ablation_knob("ablation", &Config::ablation),
        of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))}};
   return table;
 }
@@ -180,11 +193,11 @@ DeviceProgram program(const Config& config) {
 
 PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
   PlannedCall call;
-  KernelLaunch multiply = launch(config, *problem.activation);
+  KernelLaunch multiply = launch(problem, config);
   if (config.epilogue == Epilogue::tma) {
     Config direct = config;
     direct.epilogue = Epilogue::simt;
-    multiply.alternative = std::make_shared<const KernelLaunch>(launch(direct, *problem.activation));
+    multiply.alternative = std::make_shared<const KernelLaunch>(launch(problem, direct));
   }
   call.steps.emplace_back(std::move(multiply));
   read_in_place(call);

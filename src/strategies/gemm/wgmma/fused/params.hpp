@@ -1,13 +1,14 @@
 #pragma once
-/// What a launch of the 16-bit dual GEMM is given: one grid-constant parameter.
+/// What a launch of a dense product of 16-bit operands is given: one grid-constant parameter.
 #include "machine/global.hpp"
 #include "machine/tensor_map.hpp"
+#include "strategies/gemm/device/finish_params.hpp"
 
 namespace thresher::strategies::gemm::fused {
 
 struct Params {
   machine::TensorMap tokens;  ///< A[m, k], boxes of panel_k × token_rows
-  machine::TensorMap gate;    ///< B1[n, k], boxes of panel_k × piece_rows
+  machine::TensorMap gate;    ///< B1[n, k], or the only matrix, boxes of panel_k × piece_rows
   machine::TensorMap up;      ///< B2[n, k], likewise
   machine::TensorMap output;  ///< C[m, n], boxes of one staging panel; epilogue `tma` only
   machine::Global<machine::u8> c;
@@ -25,6 +26,8 @@ struct Params {
   float alpha = 0;  ///< swiglu_clamped
   float limit = 0;
   float up_offset = 0;
+  Biases gate_bias{};
+  Biases up_bias{};
 };
 
 }  // namespace thresher::strategies::gemm::fused

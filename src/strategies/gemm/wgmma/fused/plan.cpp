@@ -31,10 +31,7 @@ constexpr int reallocated_loader_registers = 40;
 constexpr int max_math_registers = 240;
 
 /// In one math thread.
-int accumulators(const Config& config) {
-  const int passes = config.order == Order::sequential ? 2 : 1;
-  return passes * config.warpgroup_tiles * slot_weights(config) / 2;
-}
+int accumulators(const Config& config) { return passes(config) * config.warpgroup_tiles * slot_weights(config) / 2; }
 
 // --- infeasible configurations
 
@@ -158,6 +155,12 @@ bool takes_tiles_as_it_can(const Config& config) {
   return config.order == Order::pingpong ? config.persistent : !config.persistent || config.split_k == 1;
 }
 
+/// 48, 80 and 112: what divides rows of weights among the multiprocessors evenly. One matrix has twice the columns.
+std::vector<int> tile_outputs(const Config& config) {
+  return config.matrices == 2 ? std::vector<int>{32, 48, 64, 80, 96, 112, 128}
+                              : std::vector<int>{32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+}
+
 std::vector<Config> all_candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
                                    const DeviceSpec& device) {
   std::vector<Config> all;
@@ -166,8 +169,7 @@ std::vector<Config> all_candidates(const ProductProblem& problem, const Config& 
   for (const int tokens : {64, 128, 256}) {
     config.math_warpgroups = own.order == Order::pingpong || tokens > 64 ? 2 : 1;
     config.warpgroup_tiles = tokens / 64 / (own.order == Order::pingpong ? 1 : config.math_warpgroups);
-    // 48, 80 and 112: what divides rows of weights among the multiprocessors evenly.
-    for (const int outputs : {32, 48, 64, 80, 96, 112, 128}) {
+    for (const int outputs : tile_outputs(own)) {
       config.block_outputs = outputs;
       for (const int split : {1, 2}) {
         config.split_k = split;
@@ -199,10 +201,13 @@ std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
   std::vector<Sample<ProductProblem>> found;
   for (const Config& config : configs) {
     if (config.order == order) {
-      const DualGemmProblem problem{.a = format_of(config.operand),
-                                    .b = format_of(config.operand),
-                                    .out = format_of(config.output),
-                                    .activation = {.kind = kind_of(config.activation)}};
+      ProductProblem problem;
+      problem.a = problem.b = format_of(config.operand);
+      problem.out = format_of(config.output);
+      problem.bias = config.bias;
+      if (config.matrices == 2) {
+        problem.activation = Activation{.kind = kind_of(config.activation)};
+      }
       found.push_back({multi_tile_sample(problem, config), knob_table().knobs(config)});
     }
   }
@@ -235,13 +240,18 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
       return fmt::format("strategy {} takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not {} with {} on {}",
                          name, thresher::name(problem.a), thresher::name(problem.b), device.name);
     }
+    if (order == Order::sequential && problem.matrices() == 1) {
+      return fmt::format("strategy {} multiplies by gate, then by up; a product of one matrix has no order", name);
+    }
     return std::nullopt;
   }
   static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
     return {.order = order,
             .operand = number_of(problem.a),
             .output = number_of(problem.out),
-            .activation = code_of(problem.activation->kind),
+            .matrices = problem.matrices(),
+            .activation = problem.activation ? code_of(problem.activation->kind) : ActivationCode::silu,
+            .bias = problem.bias,
             .persistent = order == Order::pingpong,
             .dependent_launch = problem.rows <= max_tokens_of_dependent_launch};
   }
@@ -254,11 +264,11 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
     return all_candidates(problem, own, knobs, device);
   }
   static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
-    return {{tiled_kernel(problem, {.weight_rows = 2 * config.block_outputs,
+    return {{tiled_kernel(problem, {.weight_rows = config.matrices * config.block_outputs,
                                     .slot_weight_rows = slot_weights(config),
                                     .tokens = block_tokens(config),
                                     .k = config.block_k,
-                                    .walks = order == Order::sequential ? 2 : 1,
+                                    .walks = passes(config),
                                     .stages = config.stages,
                                     .cluster = config.multicast * config.split_k,
                                     .split_k = config.split_k,

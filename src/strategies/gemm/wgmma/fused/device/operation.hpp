@@ -1,5 +1,6 @@
 #pragma once
-/// The dual GEMM in BF16 and FP16 as the skeleton runs it: what to load, to multiply and to write.
+/// Dense products of one matrix or two in BF16 and FP16 as the skeleton runs it: what to load, to multiply and to
+/// write.
 #include "machine/tma.hpp"
 #include "pipeline/accumulator_tiles.hpp"
 #include "pipeline/operation.hpp"
@@ -7,6 +8,7 @@
 #include "pipeline/schedule.hpp"
 #include "pipeline/wgmma_skeleton.hpp"
 #include "strategies/gemm/device/activation.hpp"
+#include "strategies/gemm/device/finish_inputs.hpp"
 #include "strategies/gemm/device/number_type.hpp"
 #include "strategies/gemm/wgmma/fused/config.hpp"
 #include "strategies/gemm/wgmma/fused/params.hpp"
@@ -21,10 +23,10 @@ class Operation {
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::Hooks hooks{.prepare = true};
   using Engine = EngineOf<machine::Arch::sm_90a>;
-  static constexpr bool one_by_one = config.order == Order::sequential;
+  static constexpr bool one_by_one = passes(config) == 2;
   /// Sequential keeps gate and up in tiles of their own; otherwise one tile holds both side by side.
   static constexpr int sum_tiles = config.warpgroup_tiles * (one_by_one ? 2 : 1);
-  static constexpr int merge_pieces = one_by_one ? 1 : 2;
+  static constexpr int merge_pieces = has_one_matrix(config) ? 1 : 2;
   using Sums = pipeline::AccumulatorTiles<Engine, slot_weights(config), sum_tiles>;
   using Element = typename NumberType<config.operand>::type;
   using Result = typename NumberType<config.output>::type;
@@ -52,7 +54,9 @@ class Operation {
   TH_DEVICE void prefetch() const {
     tma::prefetch(params_.tokens);
     tma::prefetch(params_.gate);
-    tma::prefetch(params_.up);
+    if constexpr (config.matrices == 2) {
+      tma::prefetch(params_.up);
+    }
   }
 
   TH_DEVICE Global<u64> profile() const { return params_.profile; }
@@ -90,7 +94,7 @@ class Operation {
   TH_DEVICE void finish(Sums& sums, const Tile& tile, u32 warpgroup, u32 half, Shared<u8> staging) const {
     const u32 warpgroup_row = config.order == Order::pingpong ? 0 : warpgroup * config.warpgroup_tiles * 64;
     const pipeline::OutputOrigin origin{tile.token + warpgroup_row, tile.output + half * finished_columns(config)};
-    const auto value = [&](int t, int group, int row_half) { return outputs(sums, t, group, row_half); };
+    const auto value = [&](int t, int group, int row_half) { return outputs(sums, origin, t, group, row_half); };
     if constexpr (config.epilogue == Epilogue::tma) {
       Staged::write(params_.output, staging, origin, 1 + warpgroup, value);
     } else {
@@ -161,7 +165,7 @@ class Operation {
     constexpr u32 rows = piece_rows(config);
     const Shared<u8> region = slot.base.offset_bytes(token_bytes(config) + panel * weight_panel_bytes);
     if constexpr (config.multicast == 1) {
-      if constexpr (one_by_one) {
+      if constexpr (has_one_matrix(config)) {
         tma::load(region, pass == 0 ? params_.gate : params_.up, slot.full, At{k, tile.output});
       } else {
         tma::load(region, params_.gate, slot.full, At{k, tile.output});
@@ -169,8 +173,8 @@ class Operation {
       }
     } else {
       constexpr u32 pieces_per_matrix = config.block_outputs / rows;
-      const bool is_up = one_by_one ? pass == 1 : member >= pieces_per_matrix;
-      const u32 piece = one_by_one ? member : member % pieces_per_matrix;
+      const bool is_up = has_one_matrix(config) ? pass == 1 : member >= pieces_per_matrix;
+      const u32 piece = has_one_matrix(config) ? member : member % pieces_per_matrix;
       const u16 group_mask = static_cast<u16>(((1U << config.multicast) - 1U) << (cluster::rank() - member));
       const At at{k, static_cast<i32>(tile.output + piece * rows)};
       const Shared<u8> destination = region.offset_bytes(member * rows * row_bytes);
@@ -182,21 +186,38 @@ class Operation {
     }
   }
 
-  /// Two neighbouring outputs: activation(gate)·up.
-  TH_DEVICE auto outputs(const Sums& sums, int t, int group, int row_half) const {
+  /// Two neighbouring outputs of one row; `origin` is the warpgroup's first.
+  TH_DEVICE auto outputs(const Sums& sums, const pipeline::OutputOrigin& origin, int t, int group, int row_half) const {
     float result[2];
     TH_UNROLL
     for (int e = 0; e < 2; ++e) {
-      const int i = group * 4 + row_half * 2 + e;
-      const float gate = sums.tile[t].get(i);
-      const float up =
-          one_by_one ? sums.tile[config.warpgroup_tiles + t].get(i) : sums.tile[t].get(Sums::elements / 2 + i);
-      result[e] = activate<config.activation>(gate, up, params_);
+      const u32 column = origin.column + group * 8 + warp::lane() % 4 * 2 + e;
+      result[e] = output(sums, t, group * 4 + row_half * 2 + e, column);
     }
     if constexpr (config.output == Number::fp32) {
       return Vector<float, 2>{{result[0], result[1]}};
     } else {
       return convert::pack<Result>(result[0], result[1]);
+    }
+  }
+
+  /// The product, or activation(gate)·up.
+  TH_DEVICE float output(const Sums& sums, int t, int i, u32 column) const {
+    const float gate = with_bias(sums.tile[t].get(i), params_.gate_bias, column);
+    if constexpr (config.matrices == 1) {
+      return gate;
+    } else {
+      const float up =
+          one_by_one ? sums.tile[config.warpgroup_tiles + t].get(i) : sums.tile[t].get(Sums::elements / 2 + i);
+      return activate<config.activation>(gate, with_bias(up, params_.up_bias, column), params_);
+    }
+  }
+
+  TH_DEVICE float with_bias(float sum, const Biases& biases, u32 column) const {
+    if constexpr (config.bias) {
+      return column < params_.n ? sum + bias_at(biases, 0, column) : 0.0F;
+    } else {
+      return sum;
     }
   }
 
