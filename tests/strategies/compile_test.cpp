@@ -19,9 +19,8 @@
 #include "strategies/gemm/wgmma/fused/tiles.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/gemm/wgmma/tiles.hpp"
-#include "strategies/gemm/wgmma_dequant/candidates.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
-#include "strategies/gemm/wgmma_dequant/plan.hpp"
+#include "strategies/gemm/wgmma_dequant/tiles.hpp"
 #include "strategies/pause_program.hpp"
 #include "strategies/word_sum/program.hpp"
 
@@ -230,7 +229,7 @@ TEST(GroupedKernels, EveryPromotedTileOfManyRowsCompilesForHopperWithoutSpills) 
 }
 
 TEST(GroupedKernels, EveryPackedKnobCompilesForHopperWithoutSpills) {
-  expect_clean(one_program(gemm::wgmma_dequant::grouped_small_configs));
+  expect_clean(one_program(gemm::wgmma_dequant::small_configs));
 }
 
 /// Those of a problem's first launch.

@@ -40,7 +40,7 @@ TEST(KnobTables, NameEveryMember) {
   EXPECT_EQ(fused::knob_table().size(), member_count<fused::Config>);
   EXPECT_EQ(gemm::wgmma::knob_table(false).size(), member_count<gemm::wgmma::Config>);
   EXPECT_EQ(gemm::wgmma::knob_table(true).size(), member_count<gemm::wgmma::Config>);
-  EXPECT_EQ(wgmma_dequant::dense_knob_table().size(), member_count<wgmma_dequant::Config>);
+  EXPECT_EQ(wgmma_dequant::knob_table().size(), member_count<wgmma_dequant::Config>);
   EXPECT_EQ(tcgen05_block_scaled::knob_table().size(), member_count<tcgen05_block_scaled::Config>);
 }
 
@@ -55,8 +55,8 @@ TEST(KnobTables, SpellEveryMemberThatTheCodeDependsOn) {
 
 TEST(KnobTables, ReadBackWhatTheyPrint) {
   const wgmma_dequant::Config config{.numerics = Numerics::fast, .block_tokens = 64, .math_registers = 216};
-  const Knobs knobs = wgmma_dequant::dense_knob_table().knobs(config);
-  EXPECT_EQ(wgmma_dequant::dense_knob_table().with({}, Knobs::parse(knobs.text()), "packed"), config);
+  const Knobs knobs = wgmma_dequant::knob_table().knobs(config);
+  EXPECT_EQ(wgmma_dequant::knob_table().with({}, Knobs::parse(knobs.text()), "packed"), config);
 }
 
 /// The first of the table that the strategy is made for.
@@ -183,6 +183,13 @@ TEST(PackedStrategy, LaysOutPackedWeightsForFilesByName) {
   EXPECT_EQ(strategy.plan(problem, {{"numerics", "fast"}}, h200()).packed_layout, "nvfp4-fast-sm90-1");
 }
 
+/// Tiles of groups may be as wide as that; static ones are not.
+TEST(PackedStrategies, StaticTilesHavePowersOfTwoTokens) {
+  const DualGemmProblem problem{.m = 96, .n = 64, .k = 512, .a = Format::fp16, .b = Format::nvfp4};
+  EXPECT_EQ(gemm::packed_strategy().infeasible_reasons(problem, {{"block_tokens", "96"}}, h200()),
+            std::vector<std::string>{"tile: 96 tokens are no width where widths are powers of two"});
+}
+
 /// They read tokens as 16-bit numbers, or NVFP4 that a kernel before them widens or folds.
 TEST(PackedStrategies, TakeNoTokensInFpEight) {
   DualGemmProblem problem{.m = 64, .n = 128, .k = 256, .a = Format::fp8_row, .b = Format::nvfp4, .out = Format::fp16};
@@ -194,7 +201,7 @@ TEST(PackedStrategies, TakeNoTokensInFpEight) {
   EXPECT_EQ(find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed")
                 ->unsupported_reason(problem, h200()),
             sentence);
-  EXPECT_EQ(gemm::grouped_packed_strategy().unsupported_reason(grouped, h200()), sentence);
+  EXPECT_EQ(gemm::packed_strategy().unsupported_reason(grouped, h200()), sentence);
 }
 
 TEST(OneGroupStrategies, TakeFpEightOnHopper) {

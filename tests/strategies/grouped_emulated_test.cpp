@@ -95,7 +95,7 @@ struct Chosen {
 void PrintTo(const Chosen& one, std::ostream* out) { *out << one.strategy->name() << " " << one.sample.knobs.text(); }
 std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
-  for (const Strategy<ProductProblem>* strategy : {&columns_strategy(), &rows_strategy(), &grouped_packed_strategy(),
+  for (const Strategy<ProductProblem>* strategy : {&columns_strategy(), &rows_strategy(), &packed_strategy(),
                                                    &tcgen05_strategy(), &tcgen05_plain_strategy()}) {
     for (const Sample<ProductProblem>& sample : gemm::dense_or_not(strategy->samples(), false)) {
       all.push_back({strategy, sample});

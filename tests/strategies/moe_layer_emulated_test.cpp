@@ -264,7 +264,7 @@ TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
   using Titles = std::vector<std::string>;
   const std::string sorts = "sort the choices and gather the rows";
   const auto& columns = grouped_gemm::columns_strategy();
-  const auto& packed = gemm::grouped_packed_strategy();
+  const auto& packed = gemm::packed_strategy();
   EXPECT_EQ(of_gate_up(columns, "H200", 1024, plain), (Titles{sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(columns, "H200", 1025, plain), (Titles{"count the choices", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, exact), (Titles{sorts, "multiply"}));

@@ -2,6 +2,7 @@
 // ragged edges and many schedules. Right and clean.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -11,16 +12,16 @@
 #include "reference/fold.hpp"
 #include "reference/tolerance.hpp"
 #include "strategies/gemm/formats.hpp"
-#include "strategies/gemm/wgmma_dequant/candidates.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/wgmma_dequant/device/quantize_tokens.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
-#include "strategies/gemm/wgmma_dequant/plan.hpp"
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"
+#include "strategies/gemm/wgmma_dequant/tiles.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
 
-std::string title(const Config& config) { return dense_knob_table().knobs(config).text(); }
+std::string title(const Config& config) { return knob_table().knobs(config).text(); }
 
 DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n, std::int64_t k, Format a) {
   return {.m = m,
@@ -61,9 +62,13 @@ std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::u
   return run_and_judge(planned_call(host.problem, config, 0), config.numerics, host, seed);
 }
 
+/// The dense ones come first.
+constexpr auto num_dense_configs = static_cast<std::size_t>(
+    std::ranges::count_if(small_configs, [](const Config& config) { return !config.grouped; }));
+
 class EmulatedNvfp4 : public ::testing::TestWithParam<std::size_t> {
  protected:
-  [[nodiscard]] static const Config& config() { return dense_small_configs[GetParam()]; }
+  [[nodiscard]] static const Config& config() { return small_configs[GetParam()]; }
 
   static void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, Format a, std::uint64_t schedules) {
     for (std::uint64_t seed = 0; seed < schedules; ++seed) {
@@ -209,10 +214,10 @@ TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
 /// Outputs that a launch behind the product requantises: in every format, with scales in every layout, from tokens of
 /// every format, on edges of tiles; fewer rows than the plan is for.
 TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
-  const Strategy<ProductProblem>& strategy = dense_packed_strategy();
+  const Strategy<ProductProblem>& strategy = packed_strategy();
   std::uint64_t seed = 0;
   int checked = 0;
-  for (const Sample<ProductProblem>& sample : strategy.samples()) {
+  for (const Sample<ProductProblem>& sample : dense_or_not(strategy.samples(), true)) {
     if (sample.problem.out != Format::fp32) {
       continue;  // what no kernel leaves for such a launch
     }
@@ -250,8 +255,7 @@ TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
 
 INSTANTIATE_TEST_SUITE_P(AllChoices, EveryChoice, ::testing::Range(std::size_t{0}, dense_default_configs.size()));
 
-INSTANTIATE_TEST_SUITE_P(AllConfigurations, EmulatedNvfp4,
-                         ::testing::Range(std::size_t{0}, dense_small_configs.size()));
+INSTANTIATE_TEST_SUITE_P(AllConfigurations, EmulatedNvfp4, ::testing::Range(std::size_t{0}, num_dense_configs));
 
 }  // namespace
 }  // namespace thresher::strategies::gemm::wgmma_dequant

@@ -5,12 +5,12 @@
 #include <set>
 
 #include "formats/numbers.hpp"
-#include "strategies/gemm/wgmma_dequant/candidates.hpp"
 #include "strategies/gemm/wgmma_dequant/device/operand.hpp"
 #include "strategies/gemm/wgmma_dequant/device/pack.hpp"
 #include "strategies/gemm/wgmma_dequant/device/quantize_tokens.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"
+#include "strategies/gemm/wgmma_dequant/tiles.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
@@ -201,12 +201,12 @@ TEST(ChoosePackedNvfp4, SharedMemoryAndRegistersFit) {
     for (const int m : {1, 8, 9, 16, 17, 40, 64, 65, 128, 129, 256, 512, 4096}) {
       const DualGemmProblem problem{.m = m, .n = 64, .k = 64, .a = Format::fp16, .b = Format::nvfp4};
       for (const Config& c : dense_candidates(numerics, m)) {
-        const std::string text = dense_knob_table().knobs(c).text();
+        const std::string text = knob_table().knobs(c).text();
         EXPECT_LE(pipeline::shared_bytes(shape_of(c)) * c.blocks_resident, 227 * 1024) << text;
         if (c.math_registers > 0) {
           EXPECT_LE(c.math_registers * c.math_warpgroups * 128 + c.loader_registers * 128, 65536) << text;
         }
-        EXPECT_EQ(dense_packed_strategy().infeasible_reasons(problem, dense_knob_table().knobs(c), device_spec("H200")),
+        EXPECT_EQ(packed_strategy().infeasible_reasons(problem, knob_table().knobs(c), device_spec("H200")),
                   std::vector<std::string>{})
             << text;
       }

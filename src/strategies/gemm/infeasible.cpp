@@ -67,6 +67,20 @@ void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleRe
   check_registers(needs, device, found);
 }
 
+void check_static_memory(const pipeline::Shape& shape, int accumulators, const DeviceSpec& device,
+                         InfeasibleReasons& found) {
+  const int limit = device.shared_bytes_per_block;
+  if (const int bytes = pipeline::shared_bytes(shape); bytes > limit) {
+    found.say("shared memory: {} bytes a block ({} stages of {}) are over the limit of {} ({} KiB)", bytes,
+              shape.stages, shape.slot_bytes, limit, limit / 1024);
+  }
+  const int sums = pipeline::math_threads(shape) * accumulators / 2 * 4;
+  if (shape.split_blocks > 1 && sums > pipeline::slots_bytes(shape)) {
+    found.say("split-K: {} bytes of partial sums do not fit into {} stages of {}", sums, shape.stages,
+              shape.slot_bytes);
+  }
+}
+
 void check_registers(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found) {
   const pipeline::Shape& shape = needs.shape;
   const int threads = pipeline::threads(shape);

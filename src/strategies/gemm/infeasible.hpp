@@ -49,7 +49,10 @@ struct BlockNeeds {
 [[nodiscard]] int launch_registers(const pipeline::Shape& shape, int blocks_resident, const DeviceSpec& device);
 /// Threads and registers.
 void check_registers(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
-/// The same, and shared memory with a directory.
+/// Shared memory of a block with static tiles, and room in it for half of a split's accumulators, so many a thread.
+void check_static_memory(const pipeline::Shape& shape, int accumulators, const DeviceSpec& device,
+                         InfeasibleReasons& found);
+/// Threads, registers, and shared memory with a directory.
 void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
 
 }  // namespace thresher::strategies::gemm

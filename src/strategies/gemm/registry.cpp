@@ -26,11 +26,11 @@ std::vector<Offer> own_offers() {
   const std::vector<Product> dense{Product::dual_gemm, Product::gemm};
   const std::vector<Product> others{Product::gemm, Product::grouped};
   return {
-      {dense_packed_strategy(), dual},    {interleaved_strategy(), dense},     {sequential_strategy(), dual},
-      {pingpong_strategy(), dense},       {columns_strategy(), dual},          {rows_strategy(), dual},
-      {tcgen05_strategy(), dual},         {tcgen05_plain_strategy(), dual},    {two_pass_strategy(), dual},
-      {cpu_interleaved_strategy(), dual}, {cpu_two_pass_strategy(), dual},     {columns_strategy(), others},
-      {rows_strategy(), others},          {grouped_packed_strategy(), others}, {tcgen05_strategy(), others},
+      {packed_strategy(), dual},          {interleaved_strategy(), dense},    {sequential_strategy(), dual},
+      {pingpong_strategy(), dense},       {columns_strategy(), dual},         {rows_strategy(), dual},
+      {tcgen05_strategy(), dual},         {tcgen05_plain_strategy(), dual},   {two_pass_strategy(), dual},
+      {cpu_interleaved_strategy(), dual}, {cpu_two_pass_strategy(), dual},    {columns_strategy(), others},
+      {rows_strategy(), others},          {packed_strategy(), others},        {tcgen05_strategy(), others},
       {tcgen05_plain_strategy(), others}, {cpu_by_expert_strategy(), others},
   };
 }

@@ -7,7 +7,7 @@
 #include "strategies/gemm/tcgen05/emulated.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/emulated.hpp"
 #include "strategies/gemm/wgmma/emulated.hpp"
-#include "strategies/gemm/wgmma_dequant/emulated.hpp"
+#include "strategies/gemm/wgmma_dequant/kernel.hpp"
 #include "strategies/moe_layer/host/emulated.hpp"
 
 namespace thresher::strategies {

@@ -1,11 +1,9 @@
-#include "strategies/gemm/wgmma_dequant/emulated.hpp"
-
 #include <utility>
 
-#include "strategies/gemm/wgmma_dequant/candidates.hpp"
 #include "strategies/gemm/wgmma_dequant/device/dequantize_tokens.hpp"
 #include "strategies/gemm/wgmma_dequant/device/operation.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
+#include "strategies/gemm/wgmma_dequant/tiles.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
@@ -36,9 +34,8 @@ std::vector<CompiledIn> compiled_in() {
                                   {pad_tokens_kernel_name(), &host_kernel<&pad_tokens_kernel>}};
   add_quantizing<TokenFormat::nvfp4, TokenFormat::fp16, TokenFormat::bf16>(kernels);
   add_packing<Packing::exact, Packing::factors, Packing::fast>(kernels);
-  add_products<dense_small_configs>(kernels);
+  add_products<small_configs>(kernels);
   add_products<dense_default_configs>(kernels);
-  add_products<grouped_small_configs>(kernels);
   return kernels;
 }
 

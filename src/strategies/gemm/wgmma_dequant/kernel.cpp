@@ -18,12 +18,9 @@ std::string spelling(Packing packing) {
                                                 : "factors");
 }
 
-/// A knob of one of the two kernels has its usual value in the other.
-KnobTable<Config> knob_table_of(bool is_grouped) {
-  const auto of_dense = [&](Knob<Config> knob) { return is_grouped ? from_problem(std::move(knob)) : knob; };
-  const auto of_grouped = [&](Knob<Config> knob) { return is_grouped ? knob : from_problem(std::move(knob)); };
-  const std::initializer_list<int> dense_tokens{8, 16, 32, 64, 128, 256};
-  const std::initializer_list<int> grouped_tokens{8, 16, 32, 64, 96, 128, 160, 192, 256};
+KnobTable<Config> make_table() {
+  const auto dense = [](const Config& config) { return !config.grouped; };
+  const auto grouped = [](const Config& config) { return config.grouped; };
   return {
       "thresher::strategies::gemm::wgmma_dequant::Config",
       {from_problem(flag("grouped", &Config::grouped, "")),
@@ -37,18 +34,19 @@ KnobTable<Config> knob_table_of(bool is_grouped) {
        from_problem(flag("row_weights", &Config::row_weights, "")),
        from_problem(flag("gathered", &Config::gathered, "")),
        range("math_warpgroups", &Config::math_warpgroups, 1, 7, 1, "warpgroups that multiply, 64 rows of weights each"),
-       of_grouped(
-           number("least_tokens", &Config::least_tokens, {8, 16, 32, 64, 128}, "columns of a tile at the least")),
-       number("block_tokens", &Config::block_tokens, is_grouped ? grouped_tokens : dense_tokens,
+       only_where<Config>(grouped, number("least_tokens", &Config::least_tokens, {8, 16, 32, 64, 128},
+                                          "grouped: columns of a tile at the least")),
+       number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 96, 128, 160, 192, 256},
               "the most tokens of a tile"),
-       of_grouped(number("token_step", &Config::token_step, {0, 16, 32, 64},
-                         "between widths of more than 64 columns; 0: each is twice the one below")),
+       only_where<Config>(grouped,
+                          number("token_step", &Config::token_step, {0, 16, 32, 64},
+                                 "grouped: between widths of more than 64 columns; 0: each is twice the one below")),
        number("blocks_per_slot", &Config::blocks_per_slot, {1, 2, 4},
               "blocks of weights along K in a stage: of 64 elements (exact) or 128 (fast)"),
        range("stages", &Config::stages, 1, 16, 1, "stage buffers"),
-       of_dense(number("split_k", &Config::split_k, {1, 2}, "blocks that share a tile's K and add up")),
-       range("blocks_resident", &Config::blocks_resident, 1, is_grouped ? 4 : 8, 1,
-             "blocks meant to share a multiprocessor"),
+       only_where<Config>(
+           dense, number("split_k", &Config::split_k, {1, 2}, "dense: blocks that share a tile's K and add up")),
+       range("blocks_resident", &Config::blocks_resident, 1, 8, 1, "blocks meant to share a multiprocessor"),
        choice<Config, Overlap>(
            "overlap", &Config::overlap, "thresher::pipeline::Overlap",
            {{"step", Overlap::step}, {"block", Overlap::block}, {"none", Overlap::none}},
@@ -62,18 +60,13 @@ KnobTable<Config> knob_table_of(bool is_grouped) {
 
 }  // namespace
 
-const KnobTable<Config>& dense_knob_table() {
-  static const KnobTable<Config> table = knob_table_of(false);
-  return table;
-}
-
-const KnobTable<Config>& grouped_knob_table() {
-  static const KnobTable<Config> table = knob_table_of(true);
+const KnobTable<Config>& knob_table() {
+  static const KnobTable<Config> table = make_table();
   return table;
 }
 
 std::string kernel_expression(const Config& config) {
-  return fmt::format("{}kernel<{}>", scope, knob_table(config).spelling(config));
+  return fmt::format("{}kernel<{}>", scope, knob_table().spelling(config));
 }
 
 DeviceProgram program(const Config& config) {

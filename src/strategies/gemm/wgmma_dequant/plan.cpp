@@ -1,215 +1,284 @@
-#include "strategies/gemm/wgmma_dequant/plan.hpp"
+// What `packed` takes, how much work a configuration is, and its samples.
+#include <fmt/format.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <optional>
-
-#include "core/integers.hpp"
-#include "pipeline/grouped/tokens.hpp"
-#include "strategies/gemm/tensors.hpp"
+#include "strategies/gemm/common_knobs.hpp"
+#include "strategies/gemm/infeasible.hpp"
+#include "strategies/gemm/output_quantization.hpp"
+#include "strategies/gemm/product_config.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
-#include "strategies/gemm/wgmma_dequant/params.hpp"
-#include "strategies/launch_registers.hpp"
+#include "strategies/gemm/wgmma_dequant/strategy.hpp"
+#include "strategies/gemm/wgmma_dequant/tiles.hpp"
+#include "strategies/gemm/work.hpp"
+#include "strategies/kernel_strategy.hpp"
 
-namespace thresher::strategies::gemm::wgmma_dequant {
+namespace thresher::strategies::gemm {
+namespace wgmma_dequant {
 namespace {
 
-machine::ElementType element_type(const Config& config) {
-  return config.numerics == Numerics::fast ? machine::ElementType::uint8
-         : config.operand == Number::bf16  ? machine::ElementType::bf16
-                                           : machine::ElementType::fp16;
+// --- infeasible configurations
+
+/// Addresses, packed words, fragments and the epilogue's values, beside the accumulators: at the least.
+constexpr int other_registers = 32;
+
+/// Whole stages fill K as packing pads it.
+void check_stage(const Config& config, InfeasibleReasons& found) {
+  const int walked_k = static_cast<int>(stage_k(config)) * stages_at_once(config);
+  if (const auto padded_k = static_cast<int>(k_block_multiple * block_k); padded_k % walked_k != 0) {
+    found.say("tile: {} along K a stage do not divide the {} to which weights are padded", walked_k, padded_k);
+  }
 }
 
-/// DenseParams::tokens.
-machine::TensorMapDescription blocks_map(const Config& config, const TokenRows& tokens) {
-  machine::TensorMapDescription map = tokens_map(tokens, narrow(config.block_tokens));
-  map.extent[0] = map.box[0];
-  map.extent[2] = static_cast<std::uint64_t>(ceil_div(tokens.k, std::int64_t{map.box[0]}));
-  map.stride_bytes[2] = token_row_bytes;
-  map.box[2] = narrow(config.blocks_per_slot);
-  return map;
-}
-
-/// DenseParams::ragged_tokens.
-machine::TensorMapDescription ragged_map(const Config& config, const TokenRows& tokens) {
-  machine::TensorMapDescription map = tokens_map(tokens, narrow(config.block_tokens));
-  map.rank = 2;
-  return map;
-}
-
-/// DenseParams::ragged_slot of tokens that are read where the caller has them.
-std::uint32_t ragged_slot(const Config& config, std::int64_t k) {
-  return k % block_k == 0 ? no_ragged_slot : narrow(k / (std::int64_t{block_k} * config.blocks_per_slot));
-}
-
-/// One stage: 64 rows of weights a warpgroup, 32 bytes along K an instruction, all tokens of the tile at once. Weights
-/// come in bulk, tokens through tensor maps.
-Expectations expectations(const Config& config) {
-  const bool is_fast = config.numerics == Numerics::fast;
-  Expectations expected;
-  expected.matrix_kind = is_fast ? "QGMMA" : "HGMMA";
-  expected.min_matrix_instructions = static_cast<int>(stage_k(config)) / (is_fast ? 32 : 16);
-  expected.min_tma_loads = 2;
-  return expected;
-}
-
-struct PackedLaunch {
-  ProductProblem problem;
-  Config config;
-  std::int64_t max_blocks = 0;  ///< grouped
-  std::size_t row_factors_at = 0;
-  std::optional<PreparedTokens> prepared{};
-  std::optional<RowsInWorkspace> rows{};  ///< where tokens are read, if not from A
-
-  void bind(const CallTensors& call, LaunchArguments& out) const {
-    if (config.grouped) {
-      bind_grouped(call, out);
-    } else {
-      bind_dense(call, out);
-    }
-  }
-
-  [[nodiscard]] std::vector<Access> accesses() const {
-    std::vector<Access> all{{Access::Memory::packed, blocks_piece, Access::Use::reads},
-                            {Access::Memory::global_scale, gate_index, Access::Use::reads}};
-    if (config.matrices == 2) {
-      all.push_back({Access::Memory::global_scale, up_index, Access::Use::reads});
-    }
-    if (rows) {
-      all.push_back({Access::Memory::workspace, rows->piece, Access::Use::depends_on_previous});
-    } else {
-      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous});
-    }
-    if (problem.a == Format::nvfp4) {
-      all.push_back({Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous});
-    }
-    if (config.numerics == Numerics::fast) {
-      all.push_back({Access::Memory::packed, row_factors_piece, Access::Use::reads});
-      all.push_back({Access::Memory::workspace, prepared->factors_piece, Access::Use::depends_on_previous});
-    }
-    add_common_accesses(problem, all);
-    if (config.profiled) {
-      all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
-    }
-    return all;
-  }
-
- private:
-  /// The members that both kernels' parameters have.
-  template <class Params>
-  void set_common(Params& params, const CallTensors& call, const ExpertBytes& bytes) const {
-    params.weights = {device_address(call.packed)};
-    params.profile = {profile_address(call)};
-    params.scales.tokens = {device_address(tokens_of(call).global_scale)};
-    params.scales.gate = {device_address(gate_of(call).global_scale)};
-    params.scales.up = {device_address(up_of(call).global_scale)};
-    if (config.numerics == Numerics::fast) {
-      params.scales.row_factors = {device_address(call.packed) + row_factors_at};
-      params.scales.token_factors = {device_address(call.workspace) + prepared->factors_offset};
-    }
-    params.k_blocks = bytes.k_blocks;
-    params.output_groups = bytes.output_groups;
-    params.result_scale = config.numerics == Numerics::fast ? 1.0F : 1.0F / exact_result_scale;
-  }
-
-  /// Prepared rows are padded with zeros.
-  [[nodiscard]] TokenRows tokens(const CallTensors& call, std::int64_t k) const {
-    const machine::ElementType element = element_type(config);
-    const std::int64_t prepared_k = prepared ? prepared->rows.row_bytes / machine::element_bytes(element) : k;
-    return rows ? token_rows(call, *rows, element, prepared_k) : token_rows(call, element);
-  }
-
-  void bind_dense(const CallTensors& call, LaunchArguments& out) const {
-    const CallExtents extents = extents_of(call);
-    const std::int64_t c_row_stride = output_of(call).strides[0];
-    DenseParams params{};
-    set_common(params, call, expert_bytes(config, extents.n, extents.k));
-    params.c = {device_address(output_of(call).data)};
-    params.c_row_stride = static_cast<std::uint64_t>(c_row_stride);
-    params.m = narrow(extents.rows);
-    params.n = narrow(extents.n);
-    params.ragged_slot = rows ? no_ragged_slot : ragged_slot(config, extents.k);
-    params.c_wide = extents.n % 8 == 0 && c_row_stride % 8 == 0 ? 1 : 0;
-    params.token_tiles = narrow(ceil_div(extents.rows, config.block_tokens));
-    params.output_tiles = narrow(ceil_div(extents.n, tile_outputs(config)));
-    params.alpha = problem.activation->alpha;
-    params.limit = problem.activation->limit;
-    params.up_offset = problem.activation->up_offset;
-    out.set(params);
-    out.grid.x = params.token_tiles * params.output_tiles * narrow(config.split_k);
-    out.add_map(offsetof(DenseParams, tokens), blocks_map(config, tokens(call, extents.k)));
-    if (params.ragged_slot != no_ragged_slot) {
-      out.add_map(offsetof(DenseParams, ragged_tokens), ragged_map(config, tokens(call, extents.k)));
-    }
-  }
-
-  void bind_grouped(const CallTensors& call, LaunchArguments& out) const {
-    const CallExtents extents = extents_of(call);
-    const ExpertBytes bytes = expert_bytes(config, extents.n, extents.k);
-    GroupedParams params{};
-    set_common(params, call, bytes);
-    params.groups = group_params(call, tile_outputs(config));
-    params.finish = finish_params(problem, call);
-    params.expert_bytes = static_cast<std::uint64_t>(bytes.blocks);
-    params.ids_divisor = narrow(problem.row_ids_divisor);
-    out.set(params);
-    out.grid.x = narrow(std::min(max_blocks, max_tiles(extents, config.block_tokens, tile_outputs(config))));
-    const TokenRows from = tokens(call, extents.k);
-    out.add_map(offsetof(GroupedParams, few_tokens), tokens_map(from, pipeline::few_token_rows));
-    out.add_map(offsetof(GroupedParams, many_tokens),
-                tokens_map(from, pipeline::many_token_rows(tile_widths_of(config))));
-  }
-};
-
-KernelLaunch multiplying(const PackedLaunch& product) {
-  const Config& config = product.config;
+void check_dense(const Config& config, const DeviceSpec& device, InfeasibleReasons& found) {
   const pipeline::Shape shape = shape_of(config);
-  KernelLaunch launch;
-  launch.title = "multiply";
-  launch.program = program(config);
-  launch.expression = kernel_expression(config);
-  launch.block.x = narrow(pipeline::threads(shape));
-  launch.cluster.x = narrow(config.split_k);
-  launch.shared_bytes = narrow(config.grouped ? pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts))
-                                              : pipeline::shared_bytes(shape));
-  launch.registers = registers_at_launch(pipeline::threads(shape) * config.blocks_resident, config.loader_registers,
-                                         config.math_registers);
-  launch.dependent = config.dependent_launch;
-  launch.persistent = config.grouped;
-  launch.accesses = product.accesses();
-  launch.bind = [product](const CallTensors& call, LaunchArguments& out) {
-    product.bind(call, out);
-    return true;
-  };
-  launch.expected = expectations(config);
-  return launch;
+  if (config.block_tokens % (8 * config.split_k) != 0) {
+    found.say("split-K: {} tokens are not a multiple of 8 for each of {} parts", config.block_tokens, config.split_k);
+  }
+  check_static_memory(shape, config.block_tokens / 2, device, found);
+  check_registers({.shape = shape, .blocks_resident = config.blocks_resident}, device, found);
 }
 
-}  // namespace
+void check_grouped(const ProductProblem& problem, const Config& config, const DeviceSpec& device,
+                   InfeasibleReasons& found) {
+  if (config.numerics == Numerics::fast && problem.layout == ProductRows::masked && problem.a != Format::nvfp4) {
+    found.say("fast: tokens of {} in slots are not quantized, those of packed and gathered rows are",
+              thresher::name(problem.a));
+  }
+  check_block({.shape = shape_of(config),
+               .blocks_resident = config.blocks_resident,
+               .experts = problem.experts,
+               .registers = config.block_tokens / 2 + other_registers},
+              device, found);
+}
 
-PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors) {
-  PlannedCall call;
-  call.data_alignment = tma_alignment_bytes;
-  add_packing(problem, config, call);
-  PackedLaunch product{problem, config, std::int64_t{multiprocessors} * config.blocks_resident};
+// --- work
+
+/// The tokens that a usual call brings.
+double usual_tokens(const ProductProblem& problem) {
+  return problem.layout == ProductRows::gathered ? static_cast<double>(problem.tokens)
+         : problem.layout == ProductRows::masked
+             ? static_cast<double>(problem.experts) * static_cast<double>(problem.rows)
+             : usual_rows(problem);
+}
+
+const char* title(Preparation kind) {
+  return kind == Preparation::quantize     ? "quantizing the tokens"
+         : kind == Preparation::dequantize ? "dequantizing the tokens"
+                                           : "padding the tokens";
+}
+
+int prepared_bits(const Config& config) { return config.numerics == Numerics::fast ? 8 : 16; }
+
+/// The share of the tensor cores' rate that was measured on an H200 in the loop for 128 tokens or more, from the first
+/// stage to the last (docs/kernels/nvfp4.md). `fast` makes as many fragments in half the time, and with few tokens for
+/// each of them it waits for that.
+double dense_share(const Config& config) {
+  const bool is_wide = config.block_tokens == 256;
   if (config.numerics == Numerics::fast) {
-    product.row_factors_at = call.packed[row_factors_piece].offset;
+    return is_wide ? 0.858 : config.math_warpgroups == 3 ? 0.753 : 0.734;
   }
-  add_status(problem, product.max_blocks, call);
-  product.prepared = add_preparation(problem, config, call);
-  if (product.prepared) {
-    product.rows = product.prepared->rows;
-    call.preparation_steps = config.grouped ? 0 : 1;
+  return is_wide || config.math_warpgroups == 3 ? 0.973 : 0.925;
+}
+
+/// Measured too: from the last product to the end, and how much longer a pair of blocks takes to add up its halves.
+constexpr double epilogue_clocks = 830;
+double merge_clocks(Numerics numerics) { return numerics == Numerics::fast ? 4065 : 3373; }
+
+/// The share of exact numerics, measured on an H200 with many rows an expert
+/// (measurements/grouped_variants_nvfp4_exact_h200_2026-11-23.txt): warpgroups that dequantize wait for each other. 0:
+/// not measured.
+double grouped_share(const Config& config) {
+  if (config.numerics == Numerics::fast) {
+    return 0;
   }
+  if (config.block_tokens > 128) {
+    return 0.65;
+  }
+  if (config.block_tokens > 64) {
+    return config.math_warpgroups > 2 ? 0.75 : 0.70;
+  }
+  return config.block_tokens == 64 ? 0.54 : config.block_tokens == 32 ? 0.36 : 0;
+}
+
+TiledKernel dense_product(ProductProblem problem, const Config& config) {
+  problem.a = problem.a == Format::nvfp4 ? Format::fp16 : problem.a;
+  const bool shares = config.blocks_resident > 1;
+  TiledKernel kernel =
+      tiled_kernel(problem, {.weight_rows = 2 * tile_outputs(config),
+                             .slot_weight_rows = 2 * tile_outputs(config),
+                             .tokens = config.block_tokens,
+                             .k = static_cast<int>(stage_k(config)),
+                             .weights_are_rows = true,
+                             .type = config.numerics == Numerics::fast ? MatrixType::fp8 : MatrixType::bits16,
+                             .converts_weights = true,
+                             .converts_in_turns = shares || config.numerics == Numerics::fast,
+                             .stages = config.stages,
+                             .cluster = config.split_k,
+                             .split_k = config.split_k,
+                             .blocks_per_multiprocessor = config.blocks_resident,
+                             .dependent_launch = config.dependent_launch});
+  if (config.block_tokens >= 128 && !shares) {
+    kernel.step.matrix_share = dense_share(config);
+    kernel.epilogue.clocks = epilogue_clocks;
+    kernel.exchange_clocks = config.split_k > 1 ? merge_clocks(config.numerics) : 0;
+    kernel.hides_exchanges = false;
+  }
+  return kernel;
+}
+
+TiledKernel grouped_product(const ProductProblem& problem, const Config& config) {
+  const bool is_fast = config.numerics == Numerics::fast;
+  return grouped_kernel(problem, {.weight_rows = config.math_warpgroups * 64,
+                                  .outputs = tile_outputs(config),
+                                  .tile_widths = tile_widths_of(config),
+                                  .k = static_cast<int>(stage_k(config)),
+                                  .type = is_fast ? MatrixType::fp8 : MatrixType::bits16,
+                                  .matrix_share = grouped_share(config),
+                                  .converts_weights = true,
+                                  .converts_in_turns = config.blocks_resident > 1 || is_fast,
+                                  .stages = config.stages,
+                                  .blocks_per_multiprocessor = config.blocks_resident,
+                                  .dependent_launch = config.dependent_launch});
+}
+
+WorkModel work_of(const ProductProblem& problem, const Config& config) {
+  const auto k = static_cast<double>(problem.k);
   const Preparation kind = preparation(config, problem.a, problem.k);
-  if (kind == Preparation::none || kind == Preparation::pad) {
-    call.alignments = {{tokens_index, tma_alignment_bytes}};
+  WorkModel work;
+  if (kind != Preparation::none) {
+    const double bits = stored_bits(problem.a) + prepared_bits(config);
+    work.parts.emplace_back(MemoryPass{title(kind), usual_tokens(problem) * k * bits / 8, true});
   }
   if (config.gathered) {
-    product.rows = add_gathering(problem, product.rows, config.dependent_launch, call);
+    const double bits = 2.0 * prepared_bits(config);
+    work.parts.emplace_back(MemoryPass{"gathering the rows", usual_rows(problem) * k * bits / 8, true});
   }
-  call.steps.emplace_back(multiplying(product));
-  return call;
+  work.parts.emplace_back(config.grouped ? grouped_product(problem, config) : dense_product(problem, config));
+  return work;
 }
 
-}  // namespace thresher::strategies::gemm::wgmma_dequant
+// --- samples
+
+/// With such a rest of K dense tokens of 16 bits are padded first; without one they are read where they lie.
+constexpr std::int64_t ragged_k = 16;
+
+/// One more than the stages, for each half of a split, and `rest`.
+ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
+  return with_extents(problem, {.experts = 5,
+                                .rows = config.grouped ? 2 * config.block_tokens + 21 : config.block_tokens + 1,
+                                .n = tile_outputs(config) + 5,
+                                .k = std::int64_t{stage_k(config)} * (config.split_k * config.stages + 1) + rest});
+}
+
+template <class Configs>
+std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
+  std::vector<Sample<ProductProblem>> found;
+  for (const Config& config : configs) {
+    const OperandFormats operands{config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4, Format::nvfp4};
+    const ProductProblem problem = problem_of(config, !config.grouped, operands);
+    found.push_back({multi_tile_sample(problem, config, ragged_k), knob_table().knobs(config)});
+  }
+  return found;
+}
+
+// --- the family
+
+struct Family : FamilyDefaults<ProductProblem, Config> {
+  static constexpr std::string_view name = "packed";
+  static constexpr std::string_view summary =
+      "NVFP4 weights, of all experts too, packed once and made into the operand of wgmma in registers";
+  static constexpr Overrides overrides{.own_choice = true,
+                                       .completed = true,
+                                       .candidates = true,
+                                       .work = true,
+                                       .profiled = true,
+                                       .edges = true,
+                                       .built_in = true,
+                                       .samples = true};
+
+  static const KnobTable<Config>& knob_table() { return wgmma_dequant::knob_table(); }
+
+  static bool quantizes_in_second_pass(const ProductProblem&) { return true; }
+
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
+    const bool has_tokens = problem.a == Format::fp16 || problem.a == Format::bf16 || problem.a == Format::nvfp4;
+    if (has_tokens && problem.b == Format::nvfp4 && device.matrix_unit == MatrixUnit::wgmma) {
+      return std::nullopt;
+    }
+    return fmt::format(
+        "strategy packed needs fp16, bf16 or nvfp4 tokens, nvfp4 weights and a Hopper GPU, not {} with {} on {}",
+        thresher::name(problem.a), thresher::name(problem.b), device.name);
+  }
+
+  static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
+    return {.grouped = !has_static_tiles(problem)};
+  }
+  static Config completed(Config config, const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
+    set_outputs(config, problem);
+    config.operand = config.numerics == Numerics::exact && problem.a == Format::bf16 ? Number::bf16 : Number::fp16;
+    return config;
+  }
+  static std::vector<Config> candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
+                                        const DeviceSpec&) {
+    const Numerics numerics = asked_numerics(knobs);
+    return own.grouped ? grouped_candidates(numerics, problem.matrices(), problem.rows)
+                       : dense_candidates(numerics, problem.rows);
+  }
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    InfeasibleReasons found;
+    check_stage(config, found);
+    check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
+    if (config.grouped) {
+      check_grouped(problem, config, device, found);
+    } else {
+      check_dense(config, device, found);
+    }
+    return found.take();
+  }
+  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    return work_of(problem, config);
+  }
+  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
+    return planned_call(problem, config, device.multiprocessors);
+  }
+
+  static std::optional<ProfiledCall> profiled(const ProductProblem& problem, const Config& config,
+                                              const DeviceSpec& device, const ProfileRequest& request) {
+    if (config.grouped) {
+      return std::nullopt;
+    }
+    Config wanted = config;
+    wanted.profiled = request.timestamps;
+    wanted.ablation = request.ablation;
+    PlannedCall call = plan(problem, wanted, device);
+    const std::size_t step = call.preparation_steps;
+    return ProfiledCall{std::move(call), step, shape_of(wanted)};
+  }
+
+  static std::vector<ProductProblem> edges(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    std::vector<ProductProblem> found{multi_tile_sample(problem, config, ragged_k)};
+    if (!config.grouped) {
+      found.push_back(multi_tile_sample(problem, config, 0));
+    }
+    found.push_back(with_extents(problem, {.experts = 3, .rows = config.grouped ? 2 : 1, .n = 1, .k = ragged_k}));
+    return found;
+  }
+  static std::vector<Sample<ProductProblem>> built_in() {
+    std::vector<Sample<ProductProblem>> found = samples_of(dense_default_configs);
+    const std::vector<Sample<ProductProblem>> grouped = samples_of(grouped_default_configs());
+    found.insert(found.end(), grouped.begin(), grouped.end());
+    return found;
+  }
+  static std::vector<Sample<ProductProblem>> samples() { return samples_of(small_configs); }
+};
+
+}  // namespace
+}  // namespace wgmma_dequant
+
+const Strategy<ProductProblem>& packed_strategy() {
+  static const KernelStrategy<WithOutputQuantization<wgmma_dequant::Family>> strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::gemm

@@ -1,13 +1,11 @@
 #pragma once
-/// NVFP4 weights, packed once, made into the operand of wgmma in registers (Hopper). Its name for users is "packed".
+/// Products with NVFP4 weights, which are packed once and become the operand of wgmma in registers (Hopper). It takes
+/// every layout of rows, and one matrix or two.
 #include "strategies/gemm/problem.hpp"
 #include "strategies/strategy.hpp"
 
 namespace thresher::strategies::gemm {
 
-/// Takes gate and up with dense rows.
-const Strategy<ProductProblem>& dense_packed_strategy();
-/// Takes every layout of rows, and one matrix or two.
-const Strategy<ProductProblem>& grouped_packed_strategy();
+const Strategy<ProductProblem>& packed_strategy();
 
 }  // namespace thresher::strategies::gemm

@@ -93,19 +93,6 @@ void check_order(const Config& config, InfeasibleReasons& found) {
   }
 }
 
-void check_memory(const Config& config, const DeviceSpec& device, InfeasibleReasons& found) {
-  const pipeline::Shape shape = shape_of(config);
-  if (const int bytes = pipeline::shared_bytes(shape); bytes > device.shared_bytes_per_block) {
-    found.say("shared memory: {} bytes a block ({} stages of {}) are over the limit of {} ({} KiB)", bytes,
-              config.stages, shape.slot_bytes, device.shared_bytes_per_block, device.shared_bytes_per_block / 1024);
-  }
-  const int sums = pipeline::math_threads(shape) * accumulators(config) / 2 * 4;
-  if (config.split_k > 1 && sums > pipeline::slots_bytes(shape)) {
-    found.say("split-K: {} bytes of partial sums do not fit into {} stages of {}", sums, config.stages,
-              shape.slot_bytes);
-  }
-}
-
 // --- candidates
 
 /// As many stages as fit, up to a limit: they cost nothing where only one block fits anyway.
@@ -306,7 +293,7 @@ std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const
   check_copies(problem, config, found);
   check_cluster(problem, config, device, found);
   check_order(config, found);
-  check_memory(config, device, found);
+  check_static_memory(shape_of(config), accumulators(config), device, found);
   check_registers({.shape = shape_of(config), .registers = accumulators(config) + other_registers}, device, found);
   return found.take();
 }

@@ -55,20 +55,17 @@ constexpr auto dense_tiles(Numerics numerics) {
 
 /// For `m` tokens: with few, the smallest tile that holds them all.
 inline std::vector<Config> dense_candidates(Numerics numerics, std::int64_t m) {
-  for (const int tokens : {8, 16, 32, 64}) {
-    if (m <= tokens) {
-      return {decode(numerics, tokens)};
+  std::vector<Config> found;
+  for (const Config& tile : dense_tiles(numerics)) {
+    if (tile.block_tokens <= 64) {
+      if (m <= tile.block_tokens) {
+        return {tile};
+      }
+    } else if (tile.block_tokens <= 128 || m > 128) {
+      found.push_back(tile);
     }
   }
-  std::vector<Config> all;
-  for (const int split : {1, 2}) {
-    all.push_back(prefill(numerics, 2, 128, split));
-    all.push_back(prefill(numerics, 3, 128, split));
-    if (m > 128) {
-      all.push_back(prefill(numerics, 2, 256, split));
-    }
-  }
-  return all;
+  return found;
 }
 
 /// Each of them in both numerics, with outputs in fp16 and bf16, and for the exact one such tokens too.
@@ -87,44 +84,6 @@ inline constexpr auto dense_default_configs = [] {
   }
   return configs;
 }();
-
-/// Small tiles of both numerics and every overlap, for the emulator.
-inline constexpr std::array dense_small_configs{
-    Config{.block_tokens = 8, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
-    Config{.block_tokens = 32, .stages = 3},
-    Config{.operand = Number::bf16,
-           .output = Number::bf16,
-           .math_warpgroups = 1,
-           .block_tokens = 16,
-           .blocks_per_slot = 1,
-           .stages = 3,
-           .overlap = Overlap::block},
-    Config{.output = Number::fp32,
-           .activation = ActivationCode::gelu_tanh,
-           .block_tokens = 64,
-           .stages = 3,
-           .split_k = 2,
-           .loader_registers = 40,
-           .math_registers = 216},
-    Config{.numerics = Numerics::fast, .block_tokens = 8, .stages = 2, .overlap = Overlap::none},
-    Config{.numerics = Numerics::fast, .block_tokens = 32, .blocks_per_slot = 1, .stages = 4},
-    Config{.numerics = Numerics::fast,
-           .output = Number::bf16,
-           .activation = ActivationCode::swiglu_clamped,
-           .math_warpgroups = 3,
-           .block_tokens = 64,
-           .blocks_per_slot = 1,
-           .stages = 3,
-           .split_k = 2,
-           .loader_registers = 24,
-           .math_registers = 160},
-    Config{.numerics = Numerics::fast,
-           .output = Number::fp32,
-           .math_warpgroups = 1,
-           .block_tokens = 16,
-           .stages = 2,
-           .overlap = Overlap::block},
-};
 
 // --- grouped
 
@@ -185,50 +144,78 @@ constexpr Config grouped_prefill(Numerics numerics, int matrices, int warpgroups
   return config;
 }
 
-constexpr auto exact_decodes(int matrices) {
-  return std::array{exact_decode_16(matrices), exact_decode(matrices, 32), exact_decode(matrices, 64)};
+inline std::vector<Config> grouped_decodes(Numerics numerics, int matrices) {
+  if (numerics == Numerics::fast) {
+    return {fast_decode(matrices, 32), fast_decode(matrices, 64)};
+  }
+  return {exact_decode_16(matrices), exact_decode(matrices, 32), exact_decode(matrices, 64)};
 }
-constexpr auto fast_decodes(int matrices) { return std::array{fast_decode(matrices, 32), fast_decode(matrices, 64)}; }
 
 /// For up to `rows` of a group; a tile that holds fewer is left in.
 inline std::vector<Config> grouped_candidates(Numerics numerics, int matrices, std::int64_t rows) {
-  std::vector<Config> all;
-  const auto add = [&](const auto& tiles) { all.insert(all.end(), tiles.begin(), tiles.end()); };
-  if (numerics == Numerics::fast) {
-    add(fast_decodes(matrices));
-  } else {
-    add(exact_decodes(matrices));
-  }
-  all.push_back(grouped_prefill(numerics, matrices, 2, 128));
-  all.push_back(grouped_prefill(numerics, matrices, 3, 128));
+  std::vector<Config> found = grouped_decodes(numerics, matrices);
+  found.push_back(grouped_prefill(numerics, matrices, 2, 128));
+  found.push_back(grouped_prefill(numerics, matrices, 3, 128));
   if (rows > 128) {
-    all.push_back(grouped_prefill(numerics, matrices, 2, 192));
+    found.push_back(grouped_prefill(numerics, matrices, 2, 192));
   }
-  return all;
+  return found;
 }
 
 /// Both products of a layer in both numerics, with outputs in BF16, and for the exact one such tokens too. FP16, and
 /// the tiles that take the compiler long, are compiled where they are used.
-inline constexpr auto grouped_default_configs = [] {
-  std::array<Config, 2 * (exact_decodes(2).size() + fast_decodes(2).size())> configs;
-  std::size_t next = 0;
-  const auto add = [&](const auto& tiles, Number operand) {
-    for (const Config& tile : tiles) {
-      configs[next] = tile;
-      configs[next].operand = operand;
-      configs[next].output = Number::bf16;
-      ++next;
-    }
-  };
+inline std::vector<Config> grouped_default_configs() {
+  std::vector<Config> found;
   for (const int matrices : {2, 1}) {
-    add(exact_decodes(matrices), Number::bf16);
-    add(fast_decodes(matrices), Number::fp16);
+    for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
+      for (Config config : grouped_decodes(numerics, matrices)) {
+        config.operand = numerics == Numerics::exact ? Number::bf16 : Number::fp16;
+        config.output = Number::bf16;
+        found.push_back(config);
+      }
+    }
   }
-  return configs;
-}();
+  return found;
+}
+
+// --- both
 
 /// Small tiles of both numerics and every overlap, for the emulator.
-inline constexpr std::array grouped_small_configs{
+inline constexpr std::array small_configs{
+    Config{.block_tokens = 8, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
+    Config{.block_tokens = 32, .stages = 3},
+    Config{.operand = Number::bf16,
+           .output = Number::bf16,
+           .math_warpgroups = 1,
+           .block_tokens = 16,
+           .blocks_per_slot = 1,
+           .stages = 3,
+           .overlap = Overlap::block},
+    Config{.output = Number::fp32,
+           .activation = ActivationCode::gelu_tanh,
+           .block_tokens = 64,
+           .stages = 3,
+           .split_k = 2,
+           .loader_registers = 40,
+           .math_registers = 216},
+    Config{.numerics = Numerics::fast, .block_tokens = 8, .stages = 2, .overlap = Overlap::none},
+    Config{.numerics = Numerics::fast, .block_tokens = 32, .blocks_per_slot = 1, .stages = 4},
+    Config{.numerics = Numerics::fast,
+           .output = Number::bf16,
+           .activation = ActivationCode::swiglu_clamped,
+           .math_warpgroups = 3,
+           .block_tokens = 64,
+           .blocks_per_slot = 1,
+           .stages = 3,
+           .split_k = 2,
+           .loader_registers = 24,
+           .math_registers = 160},
+    Config{.numerics = Numerics::fast,
+           .output = Number::fp32,
+           .math_warpgroups = 1,
+           .block_tokens = 16,
+           .stages = 2,
+           .overlap = Overlap::block},
     Config{.grouped = true, .block_tokens = 16, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
     Config{.grouped = true,
            .operand = Number::bf16,
