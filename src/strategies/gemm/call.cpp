@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "core/integers.hpp"
 #include "strategies/gemm/formats.hpp"
-#include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::gemm {
 namespace {
@@ -171,7 +169,7 @@ TokenRows token_rows(const CallTensors& call, machine::ElementType element) {
           .slot_bytes = has_slots ? a.strides[0] * bytes : row_bytes};
 }
 
-void add_common_accesses(const ProductProblem& problem, std::vector<Access>& accesses) {
+void add_common_accesses(const ProductProblem& problem, bool is_profiled, std::vector<Access>& accesses) {
   const auto read = [&](std::size_t tensor, Access::Use use) {
     accesses.push_back({Access::Memory::tensor, tensor, use});
   };
@@ -198,6 +196,9 @@ void add_common_accesses(const ProductProblem& problem, std::vector<Access>& acc
   }
   if (!problem.is_dense()) {
     accesses.push_back({Access::Memory::workspace, status_piece, Access::Use::writes});
+  }
+  if (is_profiled) {
+    accesses.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
   }
 }
 

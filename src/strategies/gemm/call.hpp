@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/integers.hpp"
 #include "machine/tensor_map.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
 #include "strategies/gemm/device/groups.hpp"
 #include "strategies/gemm/problem.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/planned_call.hpp"
 
 namespace thresher::strategies::gemm {
@@ -62,7 +64,26 @@ struct TokenRows {
 /// Tokens of 16 bits where they lie.
 [[nodiscard]] TokenRows token_rows(const CallTensors& call, machine::ElementType element);
 
-/// What every product reads and writes beside tokens and weights.
-void add_common_accesses(const ProductProblem& problem, std::vector<Access>& accesses);
+/// What every product reads and writes beside tokens and weights; a profiled one writes timestamps too.
+void add_common_accesses(const ProductProblem& problem, bool is_profiled, std::vector<Access>& accesses);
+
+/// Sets the members that every parameter of a dense dual GEMM with static tiles has.
+template <class Params>
+void set_static_tiles(const ProductProblem& problem, const CallTensors& call, int block_tokens, int tile_outputs,
+                      Params& params) {
+  const CallExtents extents = extents_of(call);
+  const Tensor& c = output_of(call);
+  params.c = {device_address(c.data)};
+  params.profile = {profile_address(call)};
+  params.c_row_stride = static_cast<std::uint64_t>(c.strides[0]);
+  params.m = narrow(extents.rows);
+  params.n = narrow(extents.n);
+  params.c_wide = extents.n % 8 == 0 && c.strides[0] % 8 == 0 ? 1 : 0;
+  params.token_tiles = narrow(ceil_div(extents.rows, block_tokens));
+  params.output_tiles = narrow(ceil_div(extents.n, tile_outputs));
+  params.alpha = problem.activation->alpha;
+  params.limit = problem.activation->limit;
+  params.up_offset = problem.activation->up_offset;
+}
 
 }  // namespace thresher::strategies::gemm

@@ -1,6 +1,7 @@
 #include "strategies/gemm/nvfp4_operands.hpp"
 
-#include "strategies/launch_tools.hpp"
+#include <memory>
+#include <utility>
 
 namespace thresher::strategies::gemm {
 namespace {
@@ -52,6 +53,35 @@ void add_reads(std::vector<Access>& accesses, std::size_t tensor, Format format,
   if (format == Format::nvfp4) {
     accesses.push_back({Access::Memory::scales, tensor, use});
   }
+}
+
+KernelLaunch preparation_launch(std::string title, DeviceProgram program, std::string kernel, std::uint32_t threads) {
+  KernelLaunch launch;
+  launch.title = std::move(title);
+  launch.program = std::move(program);
+  launch.expression = std::move(kernel);
+  launch.block.x = threads;
+  launch.expected.uses_shared_memory = false;
+  return launch;
+}
+
+KernelLaunch packing_launch(std::string title, DeviceProgram program, std::string kernel, std::uint32_t threads,
+                            int matrices) {
+  KernelLaunch launch = preparation_launch(std::move(title), std::move(program), std::move(kernel), threads);
+  add_reads(launch.accesses, gate_index, Format::nvfp4, Access::Use::reads);
+  if (matrices == 2) {
+    add_reads(launch.accesses, up_index, Format::nvfp4, Access::Use::reads);
+  }
+  return launch;
+}
+
+void set_packing(std::string_view strategy, std::string layout, std::vector<Step> steps, PlannedCall& call) {
+  PlannedCall packing;
+  packing.strategy = strategy;
+  packing.packed = call.packed;
+  packing.steps = std::move(steps);
+  call.packing = std::make_shared<const PlannedCall>(std::move(packing));
+  call.packed_layout = std::move(layout);
 }
 
 }  // namespace thresher::strategies::gemm

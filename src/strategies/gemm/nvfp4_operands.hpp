@@ -2,9 +2,12 @@
 /// NVFP4 operands as device code reads them.
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/gemm/device/nvfp4.hpp"
+#include "strategies/gemm/tensors.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/tensor.hpp"
 
@@ -20,5 +23,23 @@ namespace thresher::strategies::gemm {
 
 /// Adds the accesses of a launch that reads an operand, and its scales where it has them.
 void add_reads(std::vector<Access>& accesses, std::size_t tensor, Format format, Access::Use use);
+
+/// A launch that packs weights or prepares tokens, without what it reads, writes and binds: it only moves and converts.
+[[nodiscard]] KernelLaunch preparation_launch(std::string title, DeviceProgram program, std::string kernel,
+                                              std::uint32_t threads);
+/// One that packs one matrix or two, and reads them.
+[[nodiscard]] KernelLaunch packing_launch(std::string title, DeviceProgram program, std::string kernel,
+                                          std::uint32_t threads, int matrices);
+/// The call that packs weights into the pieces `call.packed`. A change of the layout is another name.
+void set_packing(std::string_view strategy, std::string layout, std::vector<Step> steps, PlannedCall& call);
+
+/// Sets how far apart the operands of neighbouring experts lie.
+template <class Params>
+void set_expert_strides(const Tensor& gate, const Tensor& up, Params& params) {
+  params.gate_value_bytes = static_cast<std::uint64_t>(weight_extents(gate).expert_stride / 2);
+  params.gate_scale_bytes = expert_scale_bytes(gate);
+  params.up_value_bytes = static_cast<std::uint64_t>(weight_extents(up).expert_stride / 2);
+  params.up_scale_bytes = expert_scale_bytes(up);
+}
 
 }  // namespace thresher::strategies::gemm

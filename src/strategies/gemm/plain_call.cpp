@@ -35,11 +35,6 @@ machine::TensorMapDescription weights_map(const PlainKernel& kernel, const Tenso
 
 bool are_many(Scaling scaling) { return scaling == Scaling::row || scaling == Scaling::block; }
 
-/// Null where there are none, or where one is 1.
-machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
-  return {are_many(scaling) ? device_address(view.scales.data) : device_address(view.global_scale)};
-}
-
 /// Of a view [E,N,K]. Those of rows, or of parts of blocks of them, lie as the rows do where a view leaves out rows of
 /// a stack whose rows are contiguous; those of a matrix for itself, whose rows may lie apart, one behind the other.
 WeightScaleParams weight_scales(Scaling scaling, const Tensor& view, bool is_matrix) {
@@ -73,12 +68,6 @@ TokenScaleStrides token_scale_strides(Scaling scaling, const Tensor& a) {
     return {along_k * padded, 1, padded};
   }
   return {along_k * rows, along_k, 1};
-}
-
-void add_scales(std::vector<Access>& accesses, std::size_t tensor, Scaling scaling, Access::Use use) {
-  if (scaling != Scaling::none) {
-    accesses.push_back({are_many(scaling) ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
-  }
 }
 
 struct PlainLaunch {
@@ -136,15 +125,12 @@ struct PlainLaunch {
     if (kernel.matrices == 2) {
       all.push_back({Access::Memory::tensor, up_index, Access::Use::reads});
     }
-    add_scales(all, tokens_index, kernel.token_scaling, Access::Use::depends_on_previous);
-    add_scales(all, gate_index, kernel.weight_scaling, Access::Use::reads);
+    add_scales(tokens_index, kernel.token_scaling, Access::Use::depends_on_previous, all);
+    add_scales(gate_index, kernel.weight_scaling, Access::Use::reads, all);
     if (kernel.matrices == 2) {
-      add_scales(all, up_index, kernel.weight_scaling, Access::Use::reads);
+      add_scales(up_index, kernel.weight_scaling, Access::Use::reads, all);
     }
-    add_common_accesses(problem, all);
-    if (kernel.block.profiled) {
-      all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
-    }
+    add_common_accesses(problem, kernel.block.profiled, all);
     return all;
   }
 };
@@ -172,6 +158,16 @@ KernelLaunch multiplying(const PlainLaunch& product) {
 }
 
 }  // namespace
+
+machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
+  return {are_many(scaling) ? device_address(view.scales.data) : device_address(view.global_scale)};
+}
+
+void add_scales(std::size_t tensor, Scaling scaling, Access::Use use, std::vector<Access>& accesses) {
+  if (scaling != Scaling::none) {
+    accesses.push_back({are_many(scaling) ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
+  }
+}
 
 PlannedCall planned_call(const ProductProblem& problem, const PlainKernel& kernel, int multiprocessors) {
   PlannedCall call;

@@ -60,6 +60,11 @@ inline PlainBlock block_of(const pipeline::Shape& shape, int resident, std::int6
           .profiled = shape.profiled};
 }
 
+/// The scales of an operand; null where there are none, or where the one is 1.
+[[nodiscard]] machine::Global<float> scales_of(Scaling scaling, const Tensor& view);
+/// Adds that a launch reads them, where there are some.
+void add_scales(std::size_t tensor, Scaling scaling, Access::Use use, std::vector<Access>& accesses);
+
 /// The kernel is feasible. `multiprocessors` are those that blocks can stay on.
 [[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const PlainKernel& kernel, int multiprocessors);
 

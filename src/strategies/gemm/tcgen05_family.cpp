@@ -68,6 +68,47 @@ std::int64_t usual_tiles(const ProductProblem& problem, const TensorKernelShape&
   return static_cast<std::int64_t>(std::ceil(active_experts(problem) * row_tiles * static_cast<double>(column_tiles)));
 }
 
+/// Columns of a tile in a usual call.
+double usual_columns(const ProductProblem& problem, const TensorKernelShape& kernel) {
+  return kernel.dense ? kernel.tile_widths.most : usual_row_tiles(problem, kernel.tile_widths).columns;
+}
+
+// A block has 128 rows of weights. A slot has 128 bytes along K of each of its rows, an instruction a quarter of them.
+constexpr int block_rows = 128;
+constexpr int slot_row_bytes = 128;
+constexpr int slot_products = 4;
+constexpr int columns_per_scale_copy = 4;  ///< of tensor memory
+
+/// Gate and up have an accumulator each where their rows are not of one tile.
+int accumulators(const TensorKernelShape& kernel) {
+  return kernel.shape.sum_columns / static_cast<int>(kernel.tile_widths.most);
+}
+
+/// What one tile takes.
+TensorTiles tile_work(const ProductProblem& problem, const TensorKernelShape& kernel) {
+  const pipeline::TensorShape& shape = kernel.shape;
+  const int blocks = pipeline::group_blocks(shape);
+  const double columns = usual_columns(problem, kernel);
+  const double loaded = columns / blocks;
+  const int token_bytes = static_cast<int>(kernel.tile_widths.most) / blocks * slot_row_bytes;
+  const auto steps = static_cast<double>(ceil_div(problem.k, std::int64_t{kernel.slot_k}));
+  constexpr double bytes_of_sum = 4;
+  TensorTiles tiles;
+  tiles.count = usual_tiles(problem, kernel);
+  tiles.steps = std::ceil(steps / shape.split_groups);
+  tiles.products = accumulators(kernel) * slot_products;
+  tiles.product_operations = 2.0 * block_rows * columns * kernel.slot_k / slot_products;
+  tiles.operand_bytes = (block_rows + loaded) * slot_row_bytes / slot_products;
+  tiles.l2_bytes = shape.slot_bytes - token_bytes + loaded * slot_row_bytes;
+  tiles.tensor_memory_bytes = accumulators(kernel) * bytes_of_sum * block_rows * columns;
+  tiles.epilogue = epilogue_work(problem, static_cast<double>(kernel.outputs) / blocks * columns / shape.split_groups);
+  return tiles;
+}
+
+const char* instruction(MatrixType type) {
+  return type == MatrixType::nvfp4 ? "UTCOMMA" : type == MatrixType::fp8 ? "UTCQMMA" : "UTCHMMA";
+}
+
 }  // namespace
 
 std::vector<std::string> tensor_infeasible_reasons(const ProductProblem& problem, const TensorKernelShape& kernel,
@@ -87,45 +128,42 @@ std::vector<std::string> tensor_infeasible_reasons(const ProductProblem& problem
   return found.take();
 }
 
-double usual_columns(const ProductProblem& problem, const TensorKernelShape& kernel) {
-  return kernel.dense ? kernel.tile_widths.most : usual_row_tiles(problem, kernel.tile_widths).columns;
-}
-
-TensorKernel tensor_work(const ProductProblem& problem, const TensorKernelShape& kernel, TensorTiles of) {
+TensorKernel tensor_work(const ProductProblem& problem, const TensorKernelShape& kernel) {
   const pipeline::TensorShape& shape = kernel.shape;
-  const auto steps = static_cast<double>(ceil_div(problem.k, std::int64_t{kernel.slot_k}));
+  const TensorTiles tiles = tile_work(problem, kernel);
   const int blocks = pipeline::group_blocks(shape);
-  of.count = usual_tiles(problem, kernel);
-  of.steps = std::ceil(steps / shape.split_groups);
-  of.epilogue = epilogue_work(
-      problem, static_cast<double>(kernel.outputs) / blocks * usual_columns(problem, kernel) / shape.split_groups);
-  const double computed = static_cast<double>(of.count) * blocks * steps * of.products * of.product_operations;
+  const auto steps = static_cast<double>(ceil_div(problem.k, std::int64_t{kernel.slot_k}));
+  const double computed = static_cast<double>(tiles.count) * blocks * steps * tiles.products * tiles.product_operations;
   const double useful =
       2.0 * usual_rows(problem) * problem.matrices() * static_cast<double>(problem.n) * static_cast<double>(problem.k);
   TensorKernel work;
-  work.tiles = {of};
+  work.tiles = {tiles};
   work.matrix_type = kernel.type;
   work.pairs = blocks == 2;
   work.cluster = pipeline::cluster_blocks(shape);
   work.loads_in_flight = std::max(1.0, shape.stages - 1.5);
-  work.exchange_clocks = exchange_clocks(of.tensor_memory_bytes, shape.split_groups);
+  work.exchange_clocks = exchange_clocks(tiles.tensor_memory_bytes, shape.split_groups);
   work.persistent = shape.persistent;
   work.dram_bytes = compulsory_bytes(problem);
   work.useful_share = std::min(1.0, useful / computed);
   return work;
 }
 
-Expectations tensor_expectations(const TensorKernelShape& kernel, const SlotInstructions& slot) {
+/// A warp loads its lanes of every accumulator. Of a static tile it loads `staged_tokens` columns at a time, in a loop,
+/// and in another loop what a split sends. Of groups it loads chunks of two widths, or of a split whole tiles.
+Expectations tensor_expectations(const TensorKernelShape& kernel) {
   constexpr std::int64_t warp_lanes = 32;
-  const std::int64_t columns =
-      kernel.dense ? slot.parts * slot.staged_tokens + pipeline::sent_columns(kernel.shape)
-                   : std::int64_t{slot.parts} * pipeline::loaded_columns(kernel.shape, kernel.tile_widths);
+  const std::int64_t parts = accumulators(kernel);
+  const std::int64_t columns = kernel.dense ? parts * kernel.staged_tokens + pipeline::sent_columns(kernel.shape)
+                                            : parts * pipeline::loaded_columns(kernel.shape, kernel.tile_widths);
+  const int scale_columns = kernel.shape.scale_columns;
   Expectations expected;
-  expected.matrix_kind = slot.kind;
-  expected.min_matrix_instructions = slot.products;
-  expected.min_tma_loads = slot.loads;
-  expected.tensor.products = slot.products;
-  expected.tensor.scale_copies = slot.scale_copies;
+  expected.matrix_kind = instruction(kernel.type);
+  expected.min_matrix_instructions = accumulators(kernel) * slot_products;
+  // Each matrix and the tokens come through a tensor map, and so do their scales.
+  expected.min_tma_loads = (accumulators(kernel) + 1) * (scale_columns > 0 ? 2 : 1);
+  expected.tensor.products = accumulators(kernel) * slot_products;
+  expected.tensor.scale_copies = scale_columns / columns_per_scale_copy;
   expected.tensor.is_pair = kernel.shape.group == machine::Group::pair;
   expected.tensor.min_commits = 2;
   expected.tensor.loaded_bytes = warp_lanes * columns * static_cast<std::int64_t>(sizeof(float));
@@ -143,6 +181,7 @@ KernelLaunch tensor_launch(const TensorKernelShape& kernel, std::int64_t experts
   launch.shared_bytes = narrow(block_bytes(kernel, experts));
   launch.dependent = dependent;
   launch.persistent = kernel.shape.persistent;
+  launch.expected = tensor_expectations(kernel);
   return launch;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 /// What the strategies on tcgen05 have in common on the host, whatever their operands.
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -15,53 +17,56 @@
 #include "pipeline/grouped/tensor_groups.hpp"
 #include "pipeline/tensor_shape.hpp"
 #include "strategies/gemm/common_knobs.hpp"
-#include "strategies/gemm/formats.hpp"
-#include "strategies/gemm/problem.hpp"
+#include "strategies/gemm/product_config.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/kernel_strategy.hpp"
 
 namespace thresher::strategies::gemm {
-
-/// The dense dual GEMM has static tiles. Every other product is one of groups.
-[[nodiscard]] inline bool has_static_tiles(const ProductProblem& problem) {
-  return problem.is_dense() && problem.activation && !problem.bias && !problem.row_weights;
-}
 
 /// A kernel as its limits and its work see it.
 struct TensorKernelShape {
   pipeline::TensorShape shape{};
   bool dense = false;
   pipeline::TileWidths tile_widths{};
-  int outputs = 128;  ///< of a tile
-  int slot_k = 64;    ///< elements along K
+  int outputs = 128;       ///< of a tile
+  int staged_tokens = 32;  ///< dense: columns that a thread loads at a time
+  int slot_k = 64;         ///< elements along K
   MatrixType type = MatrixType::bits16;
 };
+template <class Config>
+TensorKernelShape tensor_kernel_shape(const Config& config, std::uint32_t slot_k, MatrixType type) {
+  return {.shape = shape_of(config),
+          .dense = config.dense,
+          .tile_widths = tile_widths_of(config),
+          .outputs = tile_outputs(config),
+          .staged_tokens = dense_chunk_tokens(config),
+          .slot_k = static_cast<int>(slot_k),
+          .type = type};
+}
 
 /// One sentence with the number and the limit for each thing that stands in the way; empty when nothing does.
 [[nodiscard]] std::vector<std::string> tensor_infeasible_reasons(const ProductProblem& problem,
                                                                  const TensorKernelShape& kernel,
                                                                  const DeviceSpec& device);
 
-/// Columns of a tile in a usual call.
-[[nodiscard]] double usual_columns(const ProductProblem& problem, const TensorKernelShape& kernel);
+[[nodiscard]] TensorKernel tensor_work(const ProductProblem& problem, const TensorKernelShape& kernel);
 
-/// `of` says what a step of a tile takes; the rest follows.
-[[nodiscard]] TensorKernel tensor_work(const ProductProblem& problem, const TensorKernelShape& kernel, TensorTiles of);
+/// Instructions of a slot, whose last commits it, and of an epilogue warp.
+[[nodiscard]] Expectations tensor_expectations(const TensorKernelShape& kernel);
 
-/// Instructions of a slot: one commits it, one its accumulator. A finishing warp loads its lanes of `parts`
-/// accumulators: of a static tile `staged_tokens` columns at a time, in a loop, and in another what a split sends; of
-/// groups, chunks of two widths, or of a split whole tiles of every width.
-struct SlotInstructions {
-  const char* kind = "";
-  int products = 0;
-  int loads = 0;
-  int scale_copies = 0;
-  int parts = 1;
-  int staged_tokens = 0;
-};
-[[nodiscard]] Expectations tensor_expectations(const TensorKernelShape& kernel, const SlotInstructions& slot);
+/// The program of one kernel, whose code is `folder`/device/operation.hpp.
+template <class Config>
+DeviceProgram tensor_program(const Config& config, std::string_view strategy, std::string_view folder,
+                             std::string kernel) {
+  return {.title = fmt::format("{} {}, {} outputs x {} tokens, split {}", config.dense ? "dual_gemm" : "grouped_gemm",
+                               strategy, tile_outputs(config), config.block_tokens, config.split_k),
+          .text = fmt::format("#include \"strategies/gemm/{}/device/operation.hpp\"\n", folder),
+          .kernels = {std::move(kernel)},
+          .options = {},
+          .only_arch = Arch::sm_100f};
+}
 
-/// The launch of a program of one kernel, without what it binds.
+/// The launch of such a program, without what it reads, writes and binds.
 [[nodiscard]] KernelLaunch tensor_launch(const TensorKernelShape& kernel, std::int64_t experts, DeviceProgram program,
                                          bool dependent);
 
@@ -157,12 +162,7 @@ struct TensorFamily : FamilyDefaults<ProductProblem, OfConfig> {
   static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
     Config config;
     config.dense = has_static_tiles(problem);
-    config.output = number_of(problem.out);
-    config.matrices = problem.matrices();
-    config.activation = problem.activation ? code_of(problem.activation->kind) : ActivationCode::silu;
-    config.bias = problem.bias;
-    config.row_weights = problem.row_weights;
-    config.gathered = problem.layout == ProductRows::gathered;
+    set_outputs(config, problem);
     Own::set_operands(config, problem);
     return config;
   }
@@ -181,6 +181,11 @@ struct TensorFamily : FamilyDefaults<ProductProblem, OfConfig> {
       }
     }
     return found;
+  }
+
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    return tensor_infeasible_reasons(problem, Own::kernel_shape(config), device);
   }
 
   static std::optional<ProfiledCall> profiled(const ProductProblem& problem, const Config& config,
@@ -269,29 +274,13 @@ struct TensorFamily : FamilyDefaults<ProductProblem, OfConfig> {
                   .n = config.dense ? 1 : Own::n_granule,
                   .k = std::int64_t{Own::kernel_shape(config).slot_k} * (config.split_k - 1) + Own::k_granule(config)});
   }
-  static ProductProblem problem_of(const Config& config) {
-    const OperandFormats formats = Own::formats(config);
-    ProductProblem problem;
-    problem.layout = config.dense      ? ProductRows::dense
-                     : config.gathered ? ProductRows::gathered
-                                       : ProductRows::contiguous;
-    problem.a = formats.tokens;
-    problem.b = formats.weights;
-    problem.out = format_of(config.output);
-    problem.bias = config.bias;
-    problem.row_weights = config.row_weights;
-    if (config.matrices == 2) {
-      problem.activation = Activation{.kind = kind_of(config.activation)};
-    }
-    return problem;
-  }
-
   template <class Configs>
   static std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
     std::vector<Sample<ProductProblem>> found;
     for (const Config& config : configs) {
       found.push_back(
-          {multi_tile_sample(problem_of(config), config, Own::k_granule(config)), Own::knob_table().knobs(config)});
+          {multi_tile_sample(problem_of(config, config.dense, Own::formats(config)), config, Own::k_granule(config)),
+           Own::knob_table().knobs(config)});
     }
     return found;
   }

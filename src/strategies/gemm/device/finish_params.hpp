@@ -56,6 +56,17 @@ struct FinishKnobs {
   bool operator==(const FinishKnobs&) const = default;
 };
 
+/// Of a configuration with these members, whose outputs have no scales.
+template <class Config>
+TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
+  return {.output = c.output,
+          .matrices = c.matrices,
+          .activation = c.activation,
+          .bias = c.bias,
+          .row_weights = c.row_weights,
+          .gathered = c.gathered};
+}
+
 /// Tokens that are staged at once.
 inline constexpr u32 staged_tokens = 32;
 TH_DEVICE constexpr u32 staged_at_once(u32 columns) { return columns < staged_tokens ? columns : staged_tokens; }

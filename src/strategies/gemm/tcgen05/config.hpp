@@ -5,9 +5,7 @@
 /// Weights are the M side of tcgen05, 128 rows a block: of the gate and the same rows of the up, each with an
 /// accumulator of its own, or of one matrix. Tokens are the N side. One block issues a product for itself, or one of
 /// two for both. A tile of groups has the least of 16, 32, 64 … block_tokens columns that holds its rows.
-#include "pipeline/grouped/rung.hpp"
-#include "pipeline/tensor_shape.hpp"
-#include "strategies/gemm/device/finish_params.hpp"
+#include "strategies/gemm/device/tcgen05_config.hpp"
 
 namespace thresher::strategies::gemm::tcgen05 {
 
@@ -49,23 +47,11 @@ inline constexpr u32 matrix_bytes = block_outputs * slot_row_bytes;  ///< of a s
 /// Outputs of a tile.
 TH_DEVICE constexpr int tile_outputs(const Config& c) { return c.blocks * static_cast<int>(block_outputs); }
 
-TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
-  constexpr u32 min_columns = 16;  // of a pair's product
-  return {min_columns, static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
-}
-
-/// A slot: rows of the gate, or of the one matrix, those of the up, tokens. In a pair each block brings half of the
-/// tokens.
+/// A slot: rows of the gate, or of the one matrix, those of the up, tokens.
 TH_DEVICE constexpr u32 weight_bytes(const Config& c) { return static_cast<u32>(c.matrices) * matrix_bytes; }
-TH_DEVICE constexpr u32 loaded_tokens(const Config& c) { return static_cast<u32>(c.block_tokens / c.blocks); }
 TH_DEVICE constexpr u32 slot_bytes(const Config& c) { return weight_bytes(c) + loaded_tokens(c) * slot_row_bytes; }
 
-/// Dense: tokens of a tile that one block finishes, and of them those whose sums a thread holds at a time.
-TH_DEVICE constexpr int finished_tokens(const Config& c) { return c.block_tokens / c.split_k; }
-TH_DEVICE constexpr int staged_tokens(const Config& c) {
-  const int tokens = finished_tokens(c);
-  return tokens % 32 == 0 ? 32 : tokens % 16 == 0 ? 16 : 8;
-}
+TH_DEVICE constexpr int dense_chunk_tokens(const Config& c) { return chunk_tokens(c, 32); }
 
 /// Outputs in eights, of each finishing warp.
 inline constexpr int warp_eights = static_cast<int>(block_outputs / pipeline::warpgroup_outputs);
@@ -75,33 +61,16 @@ TH_DEVICE constexpr int staging_bytes(const Config& c) {
     return finish_staging_bytes(c.output, warp_eights);
   }
   constexpr int pitch_bytes = static_cast<int>(pipeline::transposed_pitch(block_outputs));
-  return c.output == Number::fp32 ? 0 : 2 * staged_tokens(c) * pitch_bytes;
-}
-
-TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
-  return {.output = c.output,
-          .matrices = c.matrices,
-          .activation = c.activation,
-          .bias = c.bias,
-          .row_weights = c.row_weights,
-          .gathered = c.gathered};
+  return c.output == Number::fp32 ? 0 : 2 * dense_chunk_tokens(c) * pitch_bytes;
 }
 
 TH_DEVICE constexpr pipeline::TensorShape shape_of(const Config& c) {
-  const bool persistent = !c.dense || c.persistent;
-  return {
-      .group = c.blocks == 2 ? machine::Group::pair : machine::Group::block,
-      .stages = c.stages,
-      .slot_bytes = static_cast<int>(slot_bytes(c)),
-      .staging_bytes = staging_bytes(c),
-      .sums = persistent ? 2 : 1,
-      .sum_columns = c.matrices * c.block_tokens,
-      .sum_parts = c.dense ? 2 : 1,
-      .split_groups = c.split_k,
-      .persistent = persistent,
-      .profiled = c.profiled,
-      .ablation = c.ablation,
-  };
+  pipeline::TensorShape shape = tensor_shape(c);
+  shape.slot_bytes = static_cast<int>(slot_bytes(c));
+  shape.staging_bytes = staging_bytes(c);
+  shape.sum_columns = c.matrices * c.block_tokens;
+  shape.sum_parts = c.dense ? 2 : 1;
+  return shape;
 }
 
 }  // namespace thresher::strategies::gemm::tcgen05

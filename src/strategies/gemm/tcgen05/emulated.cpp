@@ -1,5 +1,3 @@
-#include "strategies/gemm/tcgen05/emulated.hpp"
-
 #include <utility>
 
 #include "strategies/gemm/tcgen05/device/operation.hpp"

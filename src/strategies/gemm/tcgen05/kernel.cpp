@@ -20,13 +20,7 @@ std::string kernel_name(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("{} tcgen05_plain, {} outputs x {} tokens, split {}",
-                               config.dense ? "dual_gemm" : "grouped_gemm", tile_outputs(config), config.block_tokens,
-                               config.split_k),
-          .text = "#include \"strategies/gemm/tcgen05/device/operation.hpp\"\n",
-          .kernels = {kernel_name(config)},
-          .options = {},
-          .only_arch = Arch::sm_100f};
+  return tensor_program(config, "tcgen05_plain", "tcgen05", kernel_name(config));
 }
 
 }  // namespace thresher::strategies::gemm::tcgen05

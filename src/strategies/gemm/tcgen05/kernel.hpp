@@ -2,9 +2,11 @@
 /// The device code of the products of plain operands on tcgen05, the table of their knobs, and small configurations.
 #include <array>
 #include <string>
+#include <vector>
 
 #include "strategies/device_program.hpp"
 #include "strategies/gemm/tcgen05/config.hpp"
+#include "strategies/host/compiled_in.hpp"
 #include "strategies/knob_table.hpp"
 
 namespace thresher::strategies::gemm::tcgen05 {
@@ -114,5 +116,8 @@ inline constexpr std::array small_config_list{
            .block_tokens = 96,
            .stages = 2},
 };
+
+/// The kernels that the build compiled for the CPU: the products of the small configurations.
+std::vector<CompiledIn> compiled_in();
 
 }  // namespace thresher::strategies::gemm::tcgen05

@@ -5,7 +5,7 @@
 
 #include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/gemm/call.hpp"
-#include "strategies/gemm/dense.hpp"
+#include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/plain_call.hpp"
 #include "strategies/gemm/tcgen05/kernel.hpp"
 #include "strategies/gemm/tcgen05/params.hpp"
@@ -19,46 +19,21 @@ namespace tcgen05 {
 namespace {
 
 TensorKernelShape kernel_shape(const Config& config) {
-  return {.shape = shape_of(config),
-          .dense = config.dense,
-          .tile_widths = tile_widths_of(config),
-          .outputs = tile_outputs(config),
-          .slot_k = static_cast<int>(slot_k(config)),
-          .type = matrix_type(config.operand)};
+  return tensor_kernel_shape(config, slot_k(config), matrix_type(config.operand));
 }
 
 WorkModel work_of(const ProductProblem& problem, const Config& config) {
   const TensorKernelShape shape = kernel_shape(config);
-  const double columns = usual_columns(problem, shape);
-  const double loaded = columns / config.blocks;
-  TensorTiles of;
-  of.products = config.matrices * static_cast<double>(slot_products);
-  of.product_operations = 2.0 * block_outputs * columns * product_k(config);
-  of.operand_bytes = (block_outputs + loaded) * product_row_bytes;
-  of.l2_bytes = weight_bytes(config) + loaded * slot_row_bytes;
-  constexpr double bytes_of_sum = 4;
-  of.tensor_memory_bytes = config.matrices * bytes_of_sum * block_outputs * columns;
-  TensorKernel kernel = tensor_work(problem, shape, of);
+  TensorKernel kernel = tensor_work(problem, shape);
   WorkModel work;
   if (config.gathered) {
-    const double read_and_written_bytes = 2.0 * element_bytes(config.operand);
-    const double elements = usual_rows(problem) * static_cast<double>(problem.k);
-    work.parts.emplace_back(MemoryPass{"gathering the rows", elements * read_and_written_bytes, true});
+    work.parts.emplace_back(gathering_work(problem));
   }
   if (!config.dense) {
     kernel.dram_bytes += bytes_read_again(problem, usual_row_tiles(problem, shape.tile_widths));
   }
   work.parts.emplace_back(kernel);
   return work;
-}
-
-/// Products of 32 bytes along K, of each matrix. Each matrix and the tokens come through a tensor map.
-Expectations expectations(const Config& config) {
-  return tensor_expectations(kernel_shape(config), {.kind = config.operand == Number::e4m3 ? "UTCQMMA" : "UTCHMMA",
-                                                    .products = config.matrices * static_cast<int>(slot_products),
-                                                    .loads = config.matrices + 1,
-                                                    .parts = config.matrices,
-                                                    .staged_tokens = staged_tokens(config)});
 }
 
 // --- static tiles
@@ -71,30 +46,13 @@ machine::TensorMapDescription map_of(const Config& config, const Tensor& operand
                     {slot_k(config), rows});
 }
 
-/// Where the scales of a matrix lie; null where there are none, or the one is 1.
-machine::Global<float> scales_of(Scaling scaling, const Tensor& matrix) {
-  return {scaling == Scaling::row ? device_address(matrix.scales.data) : device_address(matrix.global_scale)};
-}
-
-void bind(const Config& config, const Activation& activation, const CallTensors& call, LaunchArguments& out) {
-  const CallExtents extents = extents_of(call);
-  const Tensor& c = output_of(call);
+void bind(const ProductProblem& problem, const Config& config, const CallTensors& call, LaunchArguments& out) {
   DenseParams params{};
   params.token_scales = scales_of(config.token_scaling, tokens_of(call));
   params.gate_scales = scales_of(config.weight_scaling, gate_of(call));
   params.up_scales = scales_of(config.weight_scaling, up_of(call));
-  params.c = {device_address(c.data)};
-  params.profile = {profile_address(call)};
-  params.c_row_stride = static_cast<machine::u64>(c.strides[0]);
-  params.m = narrow(extents.rows);
-  params.n = narrow(extents.n);
-  params.k_steps = narrow(ceil_div(extents.k, slot_k(config)));
-  params.c_wide = extents.n % 8 == 0 && c.strides[0] % 8 == 0 ? 1 : 0;
-  params.token_tiles = narrow(ceil_div(extents.rows, config.block_tokens));
-  params.output_tiles = narrow(ceil_div(extents.n, tile_outputs(config)));
-  params.alpha = activation.alpha;
-  params.limit = activation.limit;
-  params.up_offset = activation.up_offset;
+  params.k_steps = narrow(ceil_div(extents_of(call).k, slot_k(config)));
+  set_static_tiles(problem, call, config.block_tokens, tile_outputs(config), params);
   out.set(params);
   out.grid.x = params.token_tiles * params.output_tiles * narrow(pipeline::cluster_blocks(shape_of(config)));
   out.add_map(offsetof(DenseParams, tokens), map_of(config, tokens_of(call), loaded_tokens(config)));
@@ -105,38 +63,30 @@ void bind_weights(const Config& config, const CallTensors& call, LaunchArguments
   out.add_map(offsetof(DenseParams, up), map_of(config, up_of(call), block_outputs));
 }
 
-void add_operand(std::vector<Access>& accesses, std::size_t tensor, Scaling scaling, Access::Use use) {
+void add_operand(std::size_t tensor, Scaling scaling, Access::Use use, std::vector<Access>& accesses) {
   accesses.push_back({Access::Memory::tensor, tensor, use});
-  if (scaling != Scaling::none) {
-    accesses.push_back({scaling == Scaling::row ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
-  }
+  add_scales(tensor, scaling, use, accesses);
 }
 
 std::vector<Access> accesses(const ProductProblem& problem, const Config& config) {
   std::vector<Access> all;
-  add_operand(all, tokens_index, config.token_scaling, Access::Use::depends_on_previous);
-  add_operand(all, gate_index, config.weight_scaling, Access::Use::reads);
-  add_operand(all, up_index, config.weight_scaling, Access::Use::reads);
-  add_common_accesses(problem, all);
-  if (config.profiled) {
-    all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
-  }
+  add_operand(tokens_index, config.token_scaling, Access::Use::depends_on_previous, all);
+  add_operand(gate_index, config.weight_scaling, Access::Use::reads, all);
+  add_operand(up_index, config.weight_scaling, Access::Use::reads, all);
+  add_common_accesses(problem, config.profiled, all);
   return all;
 }
 
 PlannedCall dense_call(const ProductProblem& problem, const Config& config) {
   KernelLaunch launch = tensor_launch(kernel_shape(config), 1, program(config), config.dependent_launch);
   launch.accesses = accesses(problem, config);
-  launch.bind = [config, activation = *problem.activation](const CallTensors& call, LaunchArguments& out) {
-    bind(config, activation, call, out);
+  launch.bind = [problem, config](const CallTensors& call, LaunchArguments& out) {
+    bind(problem, config, call, out);
     return true;
   };
   launch.bind_weights = [config](const CallTensors& call, LaunchArguments& out) { bind_weights(config, call, out); };
-  launch.expected = expectations(config);
   PlannedCall call;
-  call.data_alignment = tma_alignment_bytes;
-  call.alignments = {
-      {tokens_index, tma_alignment_bytes}, {gate_index, tma_alignment_bytes}, {up_index, tma_alignment_bytes}};
+  read_in_place(call);
   call.steps.emplace_back(std::move(launch));
   return call;
 }
@@ -159,7 +109,7 @@ PlainKernel grouped_kernel(const ProductProblem& problem, const Config& config) 
                     .shared_bytes = pipeline::grouped_shared_bytes(shape, narrow(problem.experts)),
                     .profiled = shape.profiled},
           .dependent_launch = config.dependent_launch,
-          .expected = expectations(config)};
+          .expected = tensor_expectations(kernel_shape(config))};
 }
 
 // --- the family
@@ -173,8 +123,7 @@ struct Family : TensorFamily<Family, Config> {
   static constexpr std::string_view name = "tcgen05_plain";
   static constexpr std::string_view summary =
       "16-bit or FP8 tokens and weights, of all experts too, where they lie on Blackwell's tensor cores, sums in "
-      "tensor "
-      "memory";
+      "tensor memory";
   static constexpr std::array grouped_widths{16, 32, 64, 96, 128, 160, 192, 256};
   static constexpr std::int64_t n_granule = 8;
   /// Rows of operands end where TMA can tell.
@@ -207,10 +156,6 @@ struct Family : TensorFamily<Family, Config> {
     }
     return cannot_quantize_output(name, problem.out);
   }
-  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
-                                                     const DeviceSpec& device) {
-    return tensor_infeasible_reasons(problem, kernel_shape(config), device);
-  }
   static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
     return work_of(problem, config);
   }
@@ -218,8 +163,7 @@ struct Family : TensorFamily<Family, Config> {
     if (config.dense) {
       return dense_call(problem, config);
     }
-    PlannedCall call = planned_call(problem, grouped_kernel(problem, config), device.multiprocessors);
-    return problem.is_dense() ? without_offsets(std::move(call)) : call;
+    return planned_call(problem, grouped_kernel(problem, config), device.multiprocessors);
   }
 
   /// Of a layer in BF16. FP16 and dense products are compiled where they are used.

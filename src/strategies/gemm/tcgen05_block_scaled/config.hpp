@@ -5,9 +5,7 @@
 /// Weights are the M side of tcgen05, 128 rows a block: 64 outputs, gate and up, or 128 of one matrix. Tokens are the N
 /// side. One block issues a product for itself, or one of two for both. A tile of groups has the least of 16, 32, 64 …
 /// block_tokens columns that holds its rows.
-#include "pipeline/grouped/rung.hpp"
-#include "pipeline/tensor_shape.hpp"
-#include "strategies/gemm/device/finish_params.hpp"
+#include "strategies/gemm/device/tcgen05_config.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/device/layout.hpp"
 
 namespace thresher::strategies::gemm::tcgen05_block_scaled {
@@ -36,17 +34,11 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
-  constexpr u32 min_columns = 16;  // of a pair's product
-  return {min_columns, static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
-}
-
 /// Outputs of one block, and of a tile.
 TH_DEVICE constexpr u32 block_outputs(const Config& c) { return c.matrices == 2 ? tile_rows_outputs : tile_rows; }
 TH_DEVICE constexpr int tile_outputs(const Config& c) { return c.blocks * static_cast<int>(block_outputs(c)); }
 
-/// Of a slot, by each block. In a pair each block brings half of the tokens, and half of their scales into both.
-TH_DEVICE constexpr u32 loaded_tokens(const Config& c) { return static_cast<u32>(c.block_tokens / c.blocks); }
+/// In a pair each block brings half of the scales of a slot's tokens into both.
 TH_DEVICE constexpr u32 token_scale_groups(const Config& c) { return scale_groups(static_cast<u32>(c.block_tokens)); }
 TH_DEVICE constexpr u32 loaded_scale_blocks(const Config& c) { return loaded_scale_blocks(static_cast<u32>(c.blocks)); }
 
@@ -59,44 +51,22 @@ TH_DEVICE constexpr u32 slot_bytes(const Config& c) {
   return weight_block_bytes + token_bytes(c) + weight_scale_bytes + token_scale_bytes(c);
 }
 
-/// Dense: tokens of a tile that one block finishes, and of them those whose sums a thread holds at a time.
-TH_DEVICE constexpr int finished_tokens(const Config& c) { return c.block_tokens / c.split_k; }
-TH_DEVICE constexpr int staged_tokens(const Config& c) {
-  const int tokens = finished_tokens(c);
-  return tokens % 64 == 0 ? 64 : tokens % 32 == 0 ? 32 : tokens % 16 == 0 ? 16 : 8;
-}
+TH_DEVICE constexpr int dense_chunk_tokens(const Config& c) { return chunk_tokens(c, 64); }
 TH_DEVICE constexpr int staging_bytes(const Config& c) {
   if (!c.dense) {
     return finish_staging_bytes(c.output, c.matrices == 2 ? 2 : 4);
   }
   constexpr int pitch_bytes = static_cast<int>(pipeline::transposed_pitch(tile_rows_outputs));
-  return c.output == Number::fp32 ? 0 : 2 * staged_tokens(c) * pitch_bytes;
-}
-
-TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
-  return {.output = c.output,
-          .matrices = c.matrices,
-          .activation = c.activation,
-          .bias = c.bias,
-          .row_weights = c.row_weights,
-          .gathered = c.gathered};
+  return c.output == Number::fp32 ? 0 : 2 * dense_chunk_tokens(c) * pitch_bytes;
 }
 
 TH_DEVICE constexpr pipeline::TensorShape shape_of(const Config& c) {
-  const bool persistent = !c.dense || c.persistent;
-  return {
-      .group = c.blocks == 2 ? machine::Group::pair : machine::Group::block,
-      .stages = c.stages,
-      .slot_bytes = static_cast<int>(slot_bytes(c)),
-      .staging_bytes = staging_bytes(c),
-      .sums = persistent ? 2 : 1,
-      .sum_columns = c.block_tokens,
-      .scale_columns = static_cast<int>((1 + token_scale_groups(c)) * slot_scale_blocks * scale_block_columns),
-      .split_groups = c.split_k,
-      .persistent = persistent,
-      .profiled = c.profiled,
-      .ablation = c.ablation,
-  };
+  pipeline::TensorShape shape = tensor_shape(c);
+  shape.slot_bytes = static_cast<int>(slot_bytes(c));
+  shape.staging_bytes = staging_bytes(c);
+  shape.sum_columns = c.block_tokens;
+  shape.scale_columns = static_cast<int>((1 + token_scale_groups(c)) * slot_scale_blocks * scale_block_columns);
+  return shape;
 }
 
 }  // namespace thresher::strategies::gemm::tcgen05_block_scaled

@@ -1,5 +1,3 @@
-#include "strategies/gemm/tcgen05_block_scaled/emulated.hpp"
-
 #include <utility>
 
 #include "strategies/gemm/tcgen05_block_scaled/device/operation.hpp"

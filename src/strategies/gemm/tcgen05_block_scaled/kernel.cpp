@@ -29,13 +29,7 @@ std::string kernel_name(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {
-      .title = fmt::format("{} tcgen05, {} outputs x {} tokens, split {}", config.dense ? "dual_gemm" : "grouped_gemm",
-                           tile_outputs(config), config.block_tokens, config.split_k),
-      .text = "#include \"strategies/gemm/tcgen05_block_scaled/device/operation.hpp\"\n",
-      .kernels = {kernel_name(config)},
-      .options = {},
-      .only_arch = Arch::sm_100f};
+  return tensor_program(config, "tcgen05", "tcgen05_block_scaled", kernel_name(config));
 }
 
 DeviceProgram packing_program(bool dense) {

@@ -7,6 +7,7 @@
 
 #include "strategies/device_program.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/config.hpp"
+#include "strategies/host/compiled_in.hpp"
 #include "strategies/knob_table.hpp"
 
 namespace thresher::strategies::gemm::tcgen05_block_scaled {
@@ -64,5 +65,9 @@ inline constexpr std::array small_config_list{
     Config{.bias = true, .row_weights = true, .blocks = 2, .block_tokens = 32, .stages = 2, .split_k = 2},
     Config{.output = Number::fp32, .matrices = 1, .blocks = 1, .block_tokens = 16, .stages = 2, .split_k = 2},
 };
+
+/// The kernels that the build compiled for the CPU: packing, and preparation and products of the small
+/// configurations.
+std::vector<CompiledIn> compiled_in();
 
 }  // namespace thresher::strategies::gemm::tcgen05_block_scaled

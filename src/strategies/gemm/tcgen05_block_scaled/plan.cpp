@@ -7,7 +7,6 @@
 
 #include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/gemm/call.hpp"
-#include "strategies/gemm/dense.hpp"
 #include "strategies/gemm/nvfp4_operands.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/device/prepare.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
@@ -27,14 +26,7 @@ using machine::TensorMapDescription;
 
 constexpr u32 scale_elements = scale_block_bytes / 2;  // of 16 bits: a row of a box has 256 elements at most
 
-TensorKernelShape kernel_shape(const Config& config) {
-  return {.shape = shape_of(config),
-          .dense = config.dense,
-          .tile_widths = tile_widths_of(config),
-          .outputs = tile_outputs(config),
-          .slot_k = static_cast<int>(slot_k),
-          .type = MatrixType::nvfp4};
-}
+TensorKernelShape kernel_shape(const Config& config) { return tensor_kernel_shape(config, slot_k, MatrixType::nvfp4); }
 
 // --- work
 
@@ -45,24 +37,13 @@ bool prepares(const ProductProblem& problem, const Config& config) {
 }
 
 WorkModel work_of(const ProductProblem& problem, const Config& config) {
-  const TensorKernelShape kernel = kernel_shape(config);
-  const double columns = usual_columns(problem, kernel);
-  const double loaded = columns / config.blocks;
-  TensorTiles of;
-  of.products = slot_products;
-  of.product_operations = 2.0 * tile_rows * columns * product_k;
-  of.operand_bytes = (tile_rows + loaded) * product_row_bytes;
-  of.l2_bytes = static_cast<double>(weight_block_bytes) + weight_scale_bytes + token_scale_bytes(config) +
-                loaded * slot_row_bytes;
-  constexpr double bytes_of_sum = 4;
-  of.tensor_memory_bytes = bytes_of_sum * tile_rows * columns;
   WorkModel work;
   if (prepares(problem, config)) {
     const double elements = usual_rows(problem) * static_cast<double>(problem.k);
     work.parts.emplace_back(MemoryPass{config.dense ? "preparing the tokens" : "preparing the rows",
                                        2 * elements * stored_bits(problem.a) / 8, true});
   }
-  work.parts.emplace_back(tensor_work(problem, kernel, of));
+  work.parts.emplace_back(tensor_work(problem, kernel_shape(config)));
   return work;
 }
 
@@ -93,16 +74,6 @@ std::int64_t expert_blocks(const Config& config, std::int64_t n, std::int64_t k)
   return ceil_div(n, std::int64_t{block_outputs(config)}) * k_steps(narrow(k));
 }
 
-KernelLaunch preparation_launch(std::string title, DeviceProgram program, std::string kernel, u32 threads) {
-  KernelLaunch launch;
-  launch.title = std::move(title);
-  launch.program = std::move(program);
-  launch.expression = std::move(kernel);
-  launch.block.x = threads;
-  launch.expected.uses_shared_memory = false;  // it only moves bytes
-  return launch;
-}
-
 // --- packing
 
 PackExpertsParams packing_params(const Plan& plan, const CallTensors& call) {
@@ -115,22 +86,16 @@ PackExpertsParams packing_params(const Plan& plan, const CallTensors& call) {
   params.first.codes = {device_address(call.packed)};
   params.first.scales = {address_in(call.packed, plan.packed_scales_at)};
   params.first.k_steps = k_steps(narrow(extents.k));
-  params.gate_value_bytes = static_cast<u64>(extents.expert_stride / 2);
-  params.gate_scale_bytes = expert_scale_bytes(gate);
-  params.up_value_bytes = static_cast<u64>(weight_extents(up).expert_stride / 2);
-  params.up_scale_bytes = expert_scale_bytes(up);
+  set_expert_strides(gate, up, params);
   params.expert_blocks = narrow(expert_blocks(plan.config, extents.n, extents.k));
   return params;
 }
 
 KernelLaunch packing_launch(const Plan& plan) {
   const Config& config = plan.config;
-  KernelLaunch launch = preparation_launch("pack the weights", packing_program(config.dense),
-                                           pack_kernel_name(config.dense, config.matrices), pack_threads);
-  add_reads(launch.accesses, gate_index, Format::nvfp4, Access::Use::reads);
-  if (config.matrices == 2) {
-    add_reads(launch.accesses, up_index, Format::nvfp4, Access::Use::reads);
-  }
+  KernelLaunch launch =
+      gemm::packing_launch("pack the weights", packing_program(config.dense),
+                           pack_kernel_name(config.dense, config.matrices), pack_threads, config.matrices);
   launch.accesses.push_back({Access::Memory::packed, codes_piece, Access::Use::writes});
   launch.accesses.push_back({Access::Memory::packed, scales_piece, Access::Use::writes});
   launch.bind = [plan](const CallTensors& call, LaunchArguments& out) {
@@ -159,12 +124,7 @@ void add_packing(Plan& plan, PlannedCall& call) {
   add_piece(call.packed, "packed codes", static_cast<std::size_t>(size_product(blocks, weight_block_bytes)));
   add_piece(call.packed, "packed scales", static_cast<std::size_t>(size_product(blocks, weight_scale_bytes)));
   plan.packed_scales_at = call.packed[scales_piece].offset;
-  call.packed_layout = layout_name(plan.config);
-  PlannedCall packing;
-  packing.strategy = "tcgen05";
-  packing.packed = call.packed;
-  packing.steps.emplace_back(packing_launch(plan));
-  call.packing = std::make_shared<const PlannedCall>(std::move(packing));
+  set_packing("tcgen05", layout_name(plan.config), {packing_launch(plan)}, call);
 }
 
 // --- tokens
@@ -246,6 +206,8 @@ KernelLaunch preparing(const Plan& plan) {
   add_reads(launch.accesses, tokens_index, Format::nvfp4, Access::Use::depends_on_previous);
   if (!config.dense) {
     launch.shared_bytes = pipeline::directory_bytes(narrow(plan.problem.experts));
+  }
+  if (!plan.problem.is_dense()) {
     launch.accesses.push_back({Access::Memory::tensor, groups_index, Access::Use::depends_on_previous});
   }
   if (config.gathered) {
@@ -364,20 +326,10 @@ Params common_params(const CallTensors& call, const CallExtents& extents) {
 void bind_dense(const Plan& plan, const CallTensors& call, LaunchArguments& out) {
   const CallExtents extents = gemm::extents_of(call);
   const TokenOperand tokens = token_operand(plan, call, extents);
-  const Tensor& c = output_of(call);
   auto params = common_params<DenseParams>(call, extents);
   params.scale_bytes = {tokens.scales};
-  params.c = {device_address(c.data)};
-  params.c_row_stride = static_cast<u64>(c.strides[0]);
-  params.m = narrow(extents.rows);
-  params.n = narrow(extents.n);
   params.k = narrow(extents.k);
-  params.c_wide = extents.n % 8 == 0 && c.strides[0] % 8 == 0 ? 1 : 0;
-  params.token_tiles = narrow(max_row_tiles(extents, plan.config));
-  params.output_tiles = narrow(ceil_div(extents.n, std::int64_t{tile_outputs(plan.config)}));
-  params.alpha = plan.problem.activation->alpha;
-  params.limit = plan.problem.activation->limit;
-  params.up_offset = plan.problem.activation->up_offset;
+  set_static_tiles(plan.problem, call, plan.config.block_tokens, tile_outputs(plan.config), params);
   out.set(params);
   out.grid.x = params.token_tiles * params.output_tiles * narrow(pipeline::cluster_blocks(shape_of(plan.config)));
   out.add_map(offsetof(DenseParams, tokens), codes_map(tokens, loaded_tokens(plan.config)));
@@ -415,17 +367,14 @@ std::vector<Access> accesses(const Plan& plan) {
   if (plan.config.unsigned_scales) {
     add_reads(all, tokens_index, Format::nvfp4, Access::Use::depends_on_previous);
   }
-  add_common_accesses(plan.problem, all);
-  if (plan.config.profiled) {
-    all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
-  }
+  add_common_accesses(plan.problem, plan.config.profiled, all);
   return all;
 }
 
 KernelLaunch multiplying(const Plan& plan) {
   const Config& config = plan.config;
-  const TensorKernelShape kernel = kernel_shape(config);
-  KernelLaunch launch = tensor_launch(kernel, plan.problem.experts, program(config), config.dependent_launch);
+  KernelLaunch launch =
+      tensor_launch(kernel_shape(config), plan.problem.experts, program(config), config.dependent_launch);
   launch.accesses = accesses(plan);
   launch.bind = [plan](const CallTensors& call, LaunchArguments& out) {
     if (plan.config.dense) {
@@ -438,15 +387,6 @@ KernelLaunch multiplying(const Plan& plan) {
   if (config.dense) {
     launch.bind_weights = [plan](const CallTensors& call, LaunchArguments& out) { add_weight_maps(plan, call, out); };
   }
-  // Four products of 64 along K, each behind the copies of its scales. Weights and tokens, and the scales of both, come
-  // through tensor maps.
-  launch.expected = tensor_expectations(
-      kernel, {.kind = "UTCOMMA",
-               .products = static_cast<int>(slot_products),
-               .loads = 4,
-               .scale_copies = static_cast<int>(slot_scale_blocks * (1 + token_scale_groups(config))),
-               .parts = 1,
-               .staged_tokens = staged_tokens(config)});
   return launch;
 }
 
@@ -472,10 +412,6 @@ struct Family : TensorFamily<Family, Config> {
     }
     return cannot_quantize_output(name, problem.out);
   }
-  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
-                                                     const DeviceSpec& device) {
-    return tensor_infeasible_reasons(problem, kernel_shape(config), device);
-  }
   static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
     return work_of(problem, config);
   }
@@ -488,7 +424,7 @@ struct Family : TensorFamily<Family, Config> {
     add_status(problem, device.multiprocessors, call);
     add_preparation(plan, call);
     call.steps.emplace_back(multiplying(plan));
-    return problem.is_dense() && !config.dense ? without_offsets(std::move(call)) : call;
+    return call;
   }
 
   /// What the planner chooses of dense problems with few and with many tokens; of groups those of a layer.

@@ -97,15 +97,6 @@ TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
   return {static_cast<u32>(c.least_tokens), static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
 }
 
-TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
-  return {.output = c.output,
-          .matrices = c.matrices,
-          .activation = c.activation,
-          .bias = c.bias,
-          .row_weights = c.row_weights,
-          .gathered = c.gathered};
-}
-
 /// Whole kibibytes, as Shape wants them.
 TH_DEVICE constexpr int staging_bytes(const Config& c) {
   if (c.grouped) {

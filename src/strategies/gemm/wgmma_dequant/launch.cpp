@@ -9,8 +9,8 @@
 #include "strategies/gemm/nvfp4_operands.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma_dequant/device/dequantize_tokens.hpp"
-#include "strategies/gemm/wgmma_dequant/params.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
+#include "strategies/gemm/wgmma_dequant/params.hpp"
 #include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
@@ -58,10 +58,7 @@ PackExpertsParams pack_params(const CallTensors& call, const Config& config, std
   params.first.k_blocks = bytes.k_blocks;
   params.first.output_groups = bytes.output_groups;
   if (config.grouped) {
-    params.gate_value_bytes = static_cast<std::uint64_t>(gate.strides[0] / 2);
-    params.gate_scale_bytes = expert_scale_bytes(gate);
-    params.up_value_bytes = static_cast<std::uint64_t>(up.strides[0] / 2);
-    params.up_scale_bytes = expert_scale_bytes(up);
+    set_expert_strides(gate, up, params);
     params.packed_bytes = static_cast<std::uint64_t>(bytes.blocks);
     params.expert_factors = narrow(bytes.factors / static_cast<std::int64_t>(sizeof(float)));
   }
@@ -83,16 +80,10 @@ void bind_packing(const CallTensors& call, const Config& config, std::size_t fac
 }
 
 KernelLaunch packing_launch(const Config& config, std::size_t factors_at, Packing packing) {
-  KernelLaunch launch;
-  launch.title = packing == Packing::factors ? "find the rows' factors" : "pack the weights";
-  launch.program = preparation_program();
-  launch.expression = config.grouped ? pack_experts_kernel_name(packing, config.matrices) : pack_kernel_name(packing);
-  launch.block.x = threads;
-  launch.expected.uses_shared_memory = false;
-  add_reads(launch.accesses, gate_index, Format::nvfp4, Access::Use::reads);
-  if (config.matrices == 2) {
-    add_reads(launch.accesses, up_index, Format::nvfp4, Access::Use::reads);
-  }
+  KernelLaunch launch = gemm::packing_launch(
+      packing == Packing::factors ? "find the rows' factors" : "pack the weights", preparation_program(),
+      config.grouped ? pack_experts_kernel_name(packing, config.matrices) : pack_kernel_name(packing), threads,
+      config.matrices);
   launch.accesses.push_back(
       {Access::Memory::packed, packing == Packing::factors ? row_factors_piece : blocks_piece, Access::Use::writes});
   if (packing == Packing::fast) {
@@ -114,15 +105,12 @@ void add_packing(const ProductProblem& problem, const Config& config, PlannedCal
     add_piece(call.packed, "row factors", static_cast<std::size_t>(size_product(problem.experts, bytes.factors)));
   }
   const std::size_t factors_at = is_fast ? call.packed[row_factors_piece].offset : 0;
-  PlannedCall packing;
-  packing.strategy = "packed";
-  packing.packed = call.packed;
+  std::vector<Step> steps;
   if (is_fast) {
-    packing.steps.emplace_back(packing_launch(config, factors_at, Packing::factors));
+    steps.emplace_back(packing_launch(config, factors_at, Packing::factors));
   }
-  packing.steps.emplace_back(packing_launch(config, factors_at, is_fast ? Packing::fast : Packing::exact));
-  call.packing = std::make_shared<const PlannedCall>(std::move(packing));
-  call.packed_layout = layout_name(config);
+  steps.emplace_back(packing_launch(config, factors_at, is_fast ? Packing::fast : Packing::exact));
+  set_packing("packed", layout_name(config), std::move(steps), call);
 }
 
 // --- tokens
@@ -152,10 +140,9 @@ bool are_whole(const QuantizeTokensParams& params, Format format) {
 }
 
 KernelLaunch quantizing(Format format, const PreparedTokens& prepared) {
-  KernelLaunch launch;
-  launch.title = "quantize the tokens";
-  launch.expression = quantize_tokens_kernel_name(token_format(format));
-  launch.block.x = quantize_threads;
+  KernelLaunch launch = preparation_launch("quantize the tokens", preparation_program(),
+                                           quantize_tokens_kernel_name(token_format(format)), quantize_threads);
+  launch.expected.uses_shared_memory = true;
   launch.shared_bytes = quantize_shared_bytes;
   launch.accesses.push_back({Access::Memory::workspace, prepared.factors_piece, Access::Use::writes});
   launch.bind = [format, prepared](const CallTensors& call, LaunchArguments& out) {
@@ -179,11 +166,10 @@ std::uint32_t dequantize_blocks(const DequantizeTokensParams& params) {
 
 /// NVFP4 or 16-bit tokens to 16 bits.
 KernelLaunch dequantizing(bool pads, const PreparedTokens& prepared) {
-  KernelLaunch launch;
-  launch.title = pads ? "pad the tokens" : "dequantize the tokens";
-  launch.expression = pads ? pad_tokens_kernel_name() : dequantize_tokens_kernel_name();
-  launch.block.x = pads ? pad_threads : dequantize_threads;
-  launch.expected.uses_shared_memory = false;
+  KernelLaunch launch =
+      pads ? preparation_launch("pad the tokens", preparation_program(), pad_tokens_kernel_name(), pad_threads)
+           : preparation_launch("dequantize the tokens", preparation_program(), dequantize_tokens_kernel_name(),
+                                dequantize_threads);
   launch.bind = [pads, prepared](const CallTensors& call, LaunchArguments& out) {
     DequantizeTokensParams params{};
     params.tokens = token_matrix(tokens_of(call));
@@ -214,7 +200,6 @@ std::optional<PreparedTokens> add_preparation(const ProductProblem& problem, con
     prepared.factors_offset = call.workspace[prepared.factors_piece].offset;
   }
   KernelLaunch launch = quantizes ? quantizing(problem.a, prepared) : dequantizing(kind == Preparation::pad, prepared);
-  launch.program = preparation_program();
   launch.dependent = config.dependent_launch;
   add_reads(launch.accesses, tokens_index, problem.a, Access::Use::depends_on_previous);
   launch.accesses.push_back({Access::Memory::workspace, prepared.rows.piece, Access::Use::writes});
@@ -297,10 +282,7 @@ struct PackedLaunch {
       all.push_back({Access::Memory::packed, row_factors_piece, Access::Use::reads});
       all.push_back({Access::Memory::workspace, prepared->factors_piece, Access::Use::depends_on_previous});
     }
-    add_common_accesses(problem, all);
-    if (config.profiled) {
-      all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
-    }
+    add_common_accesses(problem, config.profiled, all);
     return all;
   }
 
@@ -331,20 +313,10 @@ struct PackedLaunch {
 
   void bind_dense(const CallTensors& call, LaunchArguments& out) const {
     const CallExtents extents = extents_of(call);
-    const std::int64_t c_row_stride = output_of(call).strides[0];
     DenseParams params{};
     set_common(params, call, expert_bytes(config, extents.n, extents.k));
-    params.c = {device_address(output_of(call).data)};
-    params.c_row_stride = static_cast<std::uint64_t>(c_row_stride);
-    params.m = narrow(extents.rows);
-    params.n = narrow(extents.n);
+    set_static_tiles(problem, call, config.block_tokens, tile_outputs(config), params);
     params.ragged_slot = rows ? no_ragged_slot : ragged_slot(config, extents.k);
-    params.c_wide = extents.n % 8 == 0 && c_row_stride % 8 == 0 ? 1 : 0;
-    params.token_tiles = narrow(ceil_div(extents.rows, config.block_tokens));
-    params.output_tiles = narrow(ceil_div(extents.n, tile_outputs(config)));
-    params.alpha = problem.activation->alpha;
-    params.limit = problem.activation->limit;
-    params.up_offset = problem.activation->up_offset;
     out.set(params);
     out.grid.x = params.token_tiles * params.output_tiles * narrow(config.split_k);
     out.add_map(offsetof(DenseParams, tokens), blocks_map(config, tokens(call, extents.k)));

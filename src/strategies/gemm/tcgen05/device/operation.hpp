@@ -211,7 +211,7 @@ class DenseOperation : public Products<config, DenseParams, DenseTile> {
   }
 
  private:
-  static constexpr int staged = staged_tokens(config);
+  static constexpr int staged = dense_chunk_tokens(config);
   using TokenPairs = typename TokenScales<config.token_scaling>::template Pairs<staged>;
 
   static TH_DEVICE u32 first_token(const DenseTile& tile, const BlockPlace& place) {

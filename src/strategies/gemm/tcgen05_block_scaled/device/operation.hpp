@@ -165,7 +165,7 @@ class DenseOperation : public Products<config, DenseParams, DenseTile> {
   }
 
  private:
-  static constexpr int staged = staged_tokens(config);
+  static constexpr int staged = dense_chunk_tokens(config);
 
   static TH_DEVICE u32 first_token(const DenseTile& tile) { return tile.token_tile * config.block_tokens; }
 };
