@@ -1,8 +1,8 @@
 #pragma once
 /// Adds up the partial sums of the two blocks with split K, through distributed shared memory.
 ///
-/// ready: 1 arrival by each consumer warp of the OTHER block, when its stages are drained and may be overwritten.
-/// landed: armed once, at the start, with the bytes that the other block will send; its asynchronous stores complete
+/// `ready`: 1 arrival by each consumer warp of the OTHER block, when its stages are drained and may be overwritten.
+/// `landed`: armed once, at the start, with the bytes that the other block will send; its asynchronous stores complete
 /// it. Each block ends with the sums of one half of the columns, so that both have the same work afterwards. It can run
 /// once per launch: a persistent block would refill the stages that receive the partial sums.
 #include "machine/barrier.hpp"

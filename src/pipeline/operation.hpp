@@ -28,7 +28,7 @@ struct Hooks {
 
   /// Each slot's products are added to the sums in float32 (see Promotes in pipeline/promoted_products.hpp).
   bool promotes = false;
-  /// The loader's lanes call `u32 inspect(const GroupTile&) const` for one tile of each stretch of rows.
+  /// The producer warp's lanes call `u32 inspect(const GroupTile&) const` for one tile of each stretch of rows.
   bool inspects = false;
   /// `bool has_rows(const GroupTile&) const` of a part says whether it has any of the tile's rows.
   bool deals_rows = false;
@@ -56,10 +56,10 @@ concept DualOperand =
       sums.settle();
     };
 
-/// An operation whose tiles are groups'. One thread of the loader calls prefetch first of all, and for each slot
-/// `load`, whose copies bring slot_load_bytes(tile). `inspect` gives flags, which one thread `report`s at the end with
-/// what was wrong with the bounds: in every block where the operation inspects, else in the first. A consumer warpgroup
-/// makes a `Part` for each tile, of the width that holds its rows; one whose part has none passes over the tile.
+/// An operation whose tiles are groups'. One producer thread calls prefetch first of all, and for each slot `load`,
+/// whose copies bring slot_load_bytes(tile). `inspect` gives flags. One thread `report`s them at the end with what was
+/// wrong with the bounds, in every block where the operation inspects, else in the first. A consumer warpgroup makes a
+/// `Part` for each tile, of the width that holds its rows; one whose part has none passes over the tile.
 template <class Operation>
 concept Grouped = MatrixEngine<typename Operation::Engine> &&
                   requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {

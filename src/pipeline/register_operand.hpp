@@ -3,7 +3,7 @@
 /// in the stage. While the tensor cores work on one block, the warps make the fragments of the next.
 ///
 /// A stage is released when the products that read it have retired; its packed words were read before those were
-/// issued. After the last block one more is read, from the stage still held, and made into unused fragments: a branch
+/// issued. After the last block one more is read, from the stage still held, and made into unused fragments. A branch
 /// around that would prevent the compiler from sharing work between k-steps.
 #include "machine/warp.hpp"
 #include "pipeline/ablation.hpp"

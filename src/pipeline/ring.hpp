@@ -1,9 +1,9 @@
 #pragma once
 /// The ring of pipeline stages between the producer and the consumer warpgroups.
 ///
-/// full[s]: 1 arrival by this block's producer plus the bytes of the stage, whichever block's copies bring them.
-/// empty[s]: 1 arrival by each consumer warp that reads the stage, of every block whose producer's copies may write to
-/// it. A warp arrives after the wait that retired its products of the stage. The producer's first wait on a stage is
+/// `full[s]`: 1 arrival by this block's producer plus the bytes of the stage, whichever block's copies bring them.
+/// `empty[s]`: 1 arrival by each consumer warp that reads the stage, of every block whose producer's copies may write
+/// to it. A warp arrives after the wait that retired its products of the stage. The producer's first wait on a stage is
 /// for the phase before the first: it returns at once.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"

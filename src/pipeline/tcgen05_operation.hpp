@@ -17,8 +17,8 @@ struct BlockPlace {
   u32 half;    ///< which part of the k range
 };
 
-/// One thread of the loader calls prefetch first of all, to bring tensor maps near. `k_steps` counts the slots that a
-/// tile takes. Profiles go where `profile` says, when the shape asks for one.
+/// One producer thread calls prefetch first of all, to bring tensor maps near. `k_steps` counts the slots that a tile
+/// takes. Profiles go where `profile` says, when the shape asks for one.
 template <class Operation>
 concept TensorOperation = requires(const Operation& operation) {
   requires Same<decltype(Operation::shape), const TensorShape>;
@@ -36,8 +36,8 @@ concept CountsTiles = requires(const Operation& operation, u32 at) {
   { operation.tile(at, at) } -> Same<typename Operation::Tile>;
 };
 
-/// An operation on groups whose rows only the device knows. The loader's lanes together call `inspect`, where the
-/// operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end
+/// An operation on groups whose rows only the device knows. The producer warp's lanes together call `inspect`, where
+/// the operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end
 /// with what was wrong with the bounds: of every block where the operation inspects, else of the first. A tile's sums
 /// are `accumulators`, each of the widest tile's columns behind the one before.
 template <class Operation>
@@ -50,8 +50,8 @@ concept TakesGroups = requires(const Operation& operation, const GroupTile& tile
   { operation.report(flags) } -> Same<void>;
 };
 
-/// One thread of the loader calls them for each slot; together their copies bring slot_load_bytes(tile) to each block
-/// of the group. No earlier grid writes what `load_weights` brings. `member` is the block's place in its group.
+/// One producer thread calls them for each slot; together their copies bring slot_load_bytes(tile) to each block of the
+/// group. No earlier grid writes what `load_weights` brings. `member` is the block's place in its group.
 template <class Operation>
 concept LoadsTensors = requires(const Operation& operation, const typename Operation::Tile& tile) {
   static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32, u32) const>(

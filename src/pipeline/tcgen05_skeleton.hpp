@@ -1,10 +1,11 @@
 #pragma once
-/// The body of a kernel whose sums lie in tensor memory: one warp fills the ring, one thread of a group of blocks
-/// issues its products, four warps finish, tile after tile of a source (pipeline/tile_source.hpp). The
-/// operation loads, multiplies and writes (pipeline/tcgen05_operation.hpp).
+/// The body of a kernel whose accumulators lie in tensor memory. It processes tile after tile of a source
+/// (pipeline/tile_source.hpp). One warp fills the ring, one thread of a group of blocks issues its products, and four
+/// warps run the epilogue. The operation loads, multiplies and writes (pipeline/tcgen05_operation.hpp).
 ///
-/// Each slot has a set of scale columns of its own. Who sees full[s] knows that the loader saw empty[s], which came
-/// from the commit behind the products that last read set s: scales may be copied over it without a further wait.
+/// Each slot has a set of scale columns of its own. A thread that sees full[s] knows that the producer saw empty[s],
+/// which the commit behind the products that last read set s signals. Scales may be copied over it without a further
+/// wait.
 ///
 /// Order: barriers are made; the cluster meets; tensor memory is taken; the cluster meets; roles; the cluster meets;
 /// tensor memory is given back. The loaders need the first meeting alone. While tensor memory is taken they fill their

@@ -1,6 +1,7 @@
 #pragma once
-/// The synchronisation points of a kernel with accumulators in tensor memory: barriers initialised in all blocks of the
-/// cluster, tensor memory allocated, and tensor memory no longer used. Every warp calls the three in that order.
+/// The synchronisation points of a kernel with accumulators in tensor memory. Barriers are initialised in all blocks of
+/// the cluster, tensor memory is allocated, and tensor memory is no longer used. Every warp calls the three in that
+/// order.
 #include "machine/cluster.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/tensor_memory.hpp"

@@ -3,8 +3,8 @@
 /// sends its sums for the other's half of the columns, and adds the received sums when it loads its own half
 /// (SplitSums). Both process a chunk of columns at a time, so that the width of a tile needs no registers.
 ///
-/// ready: 1 arrival by each epilogue warp of the OTHER block, when its stages are drained and may be overwritten.
-/// landed: armed once, at the start, with the bytes that the other block will send; its asynchronous stores complete
+/// `ready`: 1 arrival by each epilogue warp of the OTHER block, when its stages are drained and may be overwritten.
+/// `landed`: armed once, at the start, with the bytes that the other block will send; its asynchronous stores complete
 /// it. It can run once per launch: a persistent block would refill the stages that receive the partial sums.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"

@@ -2,11 +2,11 @@
 /// The ring of pipeline stages between the producers and the MMA warp of a group of blocks, and the barriers of its
 /// accumulators.
 ///
-/// full[s], only in the leading block: 1 arrival by each block's producer plus the bytes that it loads, to whichever
-/// block. empty[s], in each block: 1 arrival by the commit after the stage's products, which also signals that its set
-/// of scale columns is no longer read. sums_full[a], in each block: 1 by the commit after a tile's last product.
-/// sums_empty[a], only in the leading block: 1 by each epilogue warp of the group. The producer's first wait on a stage
-/// is for the phase before the first: it returns at once.
+/// `full[s]`, only in the leading block: 1 arrival by each block's producer plus the bytes that it loads, to whichever
+/// block. `empty[s]`, in each block: 1 arrival by the commit after the stage's products, which also signals that its
+/// set of scale columns is no longer read. `sums_full[a]`, in each block: 1 by the commit after a tile's last product.
+/// `sums_empty[a]`, only in the leading block: 1 by each epilogue warp of the group. The producer's first wait on a
+/// stage is for the phase before the first: it returns at once.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"

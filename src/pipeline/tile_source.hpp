@@ -58,8 +58,8 @@ class StaticTiles {
   u32 member_;
 };
 
-/// The tiles of one cluster: round by round one of as many neighbours as there are clusters, every second round from
-/// the other end, so that no cluster always has the longer ones where lengths alternate or fall.
+/// The tiles of one cluster: round by round one of as many neighbours as there are clusters. Every second round begins
+/// at the other end, so that no cluster always has the longer ones where lengths alternate or fall.
 class StridedTiles {
  public:
   TH_DEVICE StridedTiles(ClusterPlace cluster, u32 tiles)

@@ -2,7 +2,7 @@
 /// Writes the results of a warpgroup whose tile has outputs along its rows and tokens along its columns, to a row-major
 /// matrix [tokens, outputs].
 ///
-/// A warp's 16 rows are `eights` times 8 outputs: `value(group, eight)` is the packed pair of output lane/4 of that
+/// A warp's 16 rows are `eights` times 8 outputs. `value(group, eight)` is the packed pair of output lane/4 of that
 /// eight for the tokens 8·group + 2(lane%4) and + 1. For `eights` = 1 it may be `value(group)`.
 #include "machine/global.hpp"
 #include "machine/launch.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 /// The order of ping-pong warpgroups at the ring, where each stage has one reading warpgroup.
 ///
-/// turn[w]: 1 arrival by each warp of the warpgroup before w, when that warpgroup has acquired the last stage of its
+/// `turn[w]`: 1 arrival by each warp of the warpgroup before w, when that warpgroup has acquired the last stage of its
 /// tile. A phase distinguishes only odd from even: a warpgroup that used the ring a whole tile early would take an old
 /// round for its own.
 #include "machine/barrier.hpp"

@@ -113,7 +113,7 @@ class WgmmaSkeleton {
       }
     }
   }
-  /// The loader's warp calls it.
+  /// The producer warp calls it.
   TH_DEVICE void mark_load(Moment moment) const {
     if (warp::lane() == 0) {
       mark(shape.math_warpgroups, moment);
@@ -147,8 +147,8 @@ class WgmmaSkeleton {
   static constexpr u32 drained_barrier = 14;
   static constexpr u32 made_barrier = 15;
 
-  /// The loader's warps: the barriers are made, and the tiles' directory. Only copies into another block's slots must
-  /// wait for that block's barriers.
+  /// The producer warpgroup's warps make the barriers and the tiles' directory. Only copies into another block's slots
+  /// must wait for that block's barriers.
   TH_DEVICE void publish() const {
     if constexpr (cluster_blocks(shape) > 1) {
       cluster::arrive_relaxed();

@@ -1,12 +1,28 @@
 #pragma once
-/// What binding a launch to its tensors takes, whatever the operation.
+/// Helpers for launches and for binding them to tensors, whatever the operation.
 #include <cstdint>
+#include <string>
+#include <utility>
+
+#include "strategies/planned_call.hpp"
 
 namespace thresher::strategies {
 
 /// A pointer as kernels are given it.
 [[nodiscard]] inline std::uint64_t device_address(const void* pointer) noexcept {
   return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+/// A launch ahead of a product, which only moves and converts data, without what it reads, writes and binds.
+[[nodiscard]] inline KernelLaunch preparation_launch(std::string title, DeviceProgram program, std::string kernel,
+                                                     std::uint32_t threads) {
+  KernelLaunch launch;
+  launch.title = std::move(title);
+  launch.program = std::move(program);
+  launch.expression = std::move(kernel);
+  launch.block.x = threads;
+  launch.expected.uses_shared_memory = false;
+  return launch;
 }
 
 }  // namespace thresher::strategies

@@ -48,16 +48,16 @@ struct StreamConfig {
   bool base_descriptors = false;
   /// Keys and values come page by page, and values beyond the last key are made zero.
   bool paged = false;
-  /// Keys and values come as FP8 codes, into a ring of so many tiles; warps that do not multiply widen them into the
-  /// rings of keys and of values. 0: they come as they are multiplied.
+  /// FP8 keys and values come into a ring of so many tiles. Warps that do not multiply convert them into the rings of
+  /// keys and of values. 0: they come as they are multiplied.
   int code_tiles = 0;
-  /// Queries are FP8 too, and FP8 is multiplied: keys come as they are multiplied, and the ring of codes, of as many
-  /// slots, is of values alone, which the other warps transpose, so that keys are along their rows.
+  /// Queries are FP8 too, and FP8 is multiplied. Keys come as they are multiplied. The ring of FP8 tiles has as many
+  /// slots and holds values alone. The other warps transpose those, so that keys are along their rows.
   bool multiplies_codes = false;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_warpgroup = 64;
-  static constexpr int widening_warps = 3;  ///< of the loader's warpgroup, or turning ones
+  static constexpr int widening_warps = 3;  ///< of the producer warpgroup, or rotating ones
   TH_DEVICE constexpr bool has_codes() const { return code_tiles > 0; }
   TH_DEVICE constexpr bool widens() const { return has_codes() && !multiplies_codes; }
   TH_DEVICE constexpr int element_bytes() const { return multiplies_codes ? 1 : 2; }  ///< as it is multiplied
@@ -66,8 +66,8 @@ struct StreamConfig {
   TH_DEVICE constexpr int steps(int extent) const { return extent * element_bytes() / step_bytes; }
   TH_DEVICE constexpr int threads() const { return (math_warpgroups + 1) * 128; }
   TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
-  /// A block of the cluster copies whole panels of keys or values of so many columns where there are enough, else a
-  /// share of the rows of the only one.
+  /// A block of the cluster copies whole panels of so many columns of keys or values where there are enough. Else it
+  /// copies a share of the rows of the only panel.
   TH_DEVICE constexpr CopiedShare copied(int columns) const {
     const int panels = panels_of(columns * stored_bytes());
     return panels >= multicast ? CopiedShare{panels / multicast, keys} : CopiedShare{panels, keys / multicast};
@@ -83,7 +83,7 @@ struct StreamConfig {
     return !multiplies_codes || value_dim <= max_product_columns() ? value_dim : max_product_columns();
   }
   TH_DEVICE constexpr int products() const { return value_dim / product_columns(); }
-  /// Warps of the loader's warpgroup that copy: a warp issues its copies one after the other, and pages take many.
+  /// Warps of the producer warpgroup that copy: a warp issues its copies one after the other, and pages take many.
   TH_DEVICE constexpr int loading_warps() const { return paged && !has_codes() ? 4 : 1; }
   TH_DEVICE constexpr int loader_registers() const {
     return math_warpgroups == 3                                           ? 32
@@ -162,8 +162,8 @@ struct SplitConfig {
   }
 };
 
-/// A paged KV cache and few queries of many sequences: every block processes as many chunks of keys as any other, or of
-/// a tile as any other of its cluster.
+/// A paged KV cache and few queries of many sequences. Every block processes as many chunks of keys as any other, or as
+/// any other of its cluster.
 struct StreamKConfig {
   int head_dim;
   int value_dim;
@@ -177,11 +177,11 @@ struct StreamKConfig {
   int least_chunks = 1;
   /// Where all tiles have as many chunks, blocks take whole tiles, or share a tile of their own.
   bool aligned = true;
-  /// Heads of keys that a chunk has, one behind the other: rows narrower than what comes to L2 at a time come with
-  /// those of the head beside them. As many warps for each.
+  /// Heads of keys that a chunk has, one behind the other. Rows narrower than what L2 loads at a time come with those
+  /// of the next head. As many warps for each.
   int heads = 1;
-  /// So many blocks share the chunks of one tile and merge it through each other's shared memory. 1: all blocks share
-  /// the chunks of all tiles, and a second launch merges their parts.
+  /// So many blocks share the chunks of one tile and merge it through each other's shared memory. With 1 all blocks
+  /// share the chunks of all tiles, and a second launch merges their parts.
   int cluster = 1;
   bool operator==(const StreamKConfig&) const = default;
 

@@ -2,10 +2,10 @@
 /// The skeleton of attention over few keys: a cluster divides the keys of 64 query rows, and each block merges a share
 /// of the output's columns. One warpgroup a block and no ring: all keys and values of a block are copied at once.
 ///
-/// Barriers of a block: full[0] queries and the first chunk of keys, full[1] the second chunk, full[2] and full[3] the
-/// two chunks of values, each 1 arrival + bytes; merge 1 arrival + the bytes that every other block sends. All are used
-/// once. The merge barrier is armed before the cluster's first meeting, so that no peer's bytes come before their
-/// count; a block ends when it has all that the others sent, and they need nothing more of it.
+/// Barriers of a block: full[0] has queries and the first chunk of keys, full[1] the second chunk, full[2] and full[3]
+/// the two chunks of values. Each counts 1 arrival + bytes. merge counts 1 arrival + the bytes that every other block
+/// sends. All are used once. The merge barrier is armed before the cluster's first synchronization, so that no peer's
+/// bytes come before their count. A block ends when it has all that the others sent, and they need nothing more of it.
 #include "pipeline/attention/tile.hpp"
 
 namespace thresher::pipeline::attention {
@@ -44,8 +44,8 @@ struct SplitMemory {
   }
 };
 
-/// Sends every other block its columns of this block's partial result, and adds what they sent to its own columns:
-/// itself first, then the others in the order of their ranks, so that the result does not depend on who was first.
+/// Sends every other block its columns of this block's partial result, and adds what they sent to its own columns. It
+/// adds itself first, then the others by rank, so that the result does not depend on their timing.
 template <SplitConfig config, typename Operation, typename Tile>
 TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemory<config>& memory, u32 rank) {
   if constexpr (!config.meet_early) {
@@ -75,8 +75,9 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
 
 /// The requirements of the skeleton on an operation. `chunks` is the number of this block's chunks of keys. One thread
 /// copies queries, keys and values into slots. All threads then score and inspect each chunk, set the running maxima of
-/// their rows, do softmax and accumulate part after part, and finalize. message is the part of a thread's partial
-/// result that another block gets, take_own and merge make the result of this block's columns, and finish writes it.
+/// their rows, do softmax and accumulate part after part, and finalize. `message` is the part of a thread's partial
+/// result that another block gets. `take_own` and `merge` make the result of this block's columns, and `finish` writes
+/// it.
 template <class Operation, SplitConfig config>
 concept SplitOperation = MatrixEngine<typename Operation::Engine> &&
                          requires(const Operation& operation, typename Operation::template Tile<config>& tile,

@@ -1,14 +1,15 @@
 #pragma once
-/// The skeleton of attention over long sequences: one producer warp copies queries, keys and values; each consumer
+/// The skeleton of attention over long sequences. One producer warp copies queries, keys and values. Each consumer
 /// warpgroup keeps 64 query rows and passes over the blocks of keys. It owns every barrier and phase.
 ///
-/// Persistent: a cluster takes work `cluster`, `cluster + clusters`, … The blocks of a cluster have neighbouring query
-/// tiles of one head, so that each copies only its share of every block of keys and values, and all receive it.
+/// It is persistent: a cluster takes work `cluster`, `cluster + clusters`, … The blocks of a cluster have neighbouring
+/// query tiles of one head. Each copies its share of every block of keys and values, and all receive it.
 ///
-/// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each consumer
-/// warp; keys_full[s], values_full[s] an arrival of each loading warp + the bytes of a whole block, whichever blocks of
-/// the cluster copied them (with FP8: stream_codes.hpp); keys_empty[s], values_empty[s] one arrival of each consumer
-/// warpgroup of the whole cluster, since every loader writes into every block.
+/// Barriers of a block: queries_full counts 1 arrival + bytes of its own queries; queries_empty one arrival of each
+/// consumer warp. Both keys_full[s] and values_full[s] count an arrival of each loading warp + the bytes of a whole
+/// block (with FP8: stream_codes.hpp). Any block of the cluster may have copied them. Both keys_empty[s] and
+/// values_empty[s] count one arrival of each consumer warpgroup of the cluster, since every producer writes into every
+/// block.
 #include "pipeline/attention/stream_codes.hpp"
 #include "pipeline/attention/stream_memory.hpp"
 #include "pipeline/attention/stream_pages.hpp"
@@ -147,7 +148,7 @@ TH_DEVICE void load(const Operation& operation, const StreamMemory<config>& memo
 }
 
 /// Takes part in blocks that none of a warpgroup's rows sees. All its threads have seen a slot full before one of them
-/// releases it: a late one would miss that phase and wait for the next but one.
+/// releases it. A late one would miss that phase and wait for the next but one.
 template <StreamConfig config>
 TH_DEVICE void skip(const StreamMemory<config>& memory, Cursor<config.stages>& at, const OrderedBarrier<config>& turns,
                     i32 blocks) {
@@ -180,8 +181,8 @@ TH_DEVICE void score_alone(const Operation& operation, Tile& tile, const StreamM
   release<config>(memory.keys_empty(at.slot));
 }
 
-/// One work item of one consumer warpgroup: the scores of block i + 1 and the product of block i with its values are in
-/// flight together, and the softmax of block i + 1 runs while that product does.
+/// One work item of one consumer warpgroup. The scores of block i + 1 and the product of block i with its values are in
+/// flight together. The softmax of block i + 1 runs while that product does.
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
                       Cursor<config.stages>& keys_at, const OrderedBarrier<config>& turns, Blocks own) {
@@ -300,11 +301,11 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
   turns.end();
 }
 
-/// The requirements of the skeleton on an operation. One thread of the loader copies queries, keys and values of a work
-/// item into a slot; a consumer warpgroup begins a work item on its Tile, takes its queries, and for each block of keys
-/// issues the scores, turns them into weights and issues their product with the values, which settle_product takes when
-/// it is retired; rescale and finish follow. sum_of_weights is the sum over this thread's rows, known when the softmax
-/// of a block is done.
+/// The requirements of the skeleton on an operation. One producer thread copies queries, keys and values of a work item
+/// into a slot. A consumer warpgroup begins a work item on its Tile and takes its queries. For each block of keys it
+/// issues the scores, turns them into weights and issues their product with the values. `settle_product` takes that
+/// when it is retired; rescale and finish follow. `sum_of_weights` is the sum over this thread's rows, known when the
+/// softmax of a block is done.
 template <class Operation, StreamConfig config>
 concept StreamedOperation =
     MatrixEngine<typename Operation::Engine> &&

@@ -1,23 +1,23 @@
 #pragma once
-/// Keys and values in FP8. The loader copies them into a ring of their own, and the other warps of its warpgroup
-/// convert them, each its share of every tile. Where they are widened to 16 bits, keys and values of a block come to
-/// that ring one after the other, and go on to the rings of keys and of values. Where FP8 is multiplied, keys come to
-/// their ring at once, and values are transposed on their way.
+/// Keys and values in FP8. The producer copies them into a ring of their own. The other warps of its warpgroup convert
+/// them, each its share of every tile. Where they are converted to 16 bits, keys and values of a block come to that
+/// ring in turn. Then they go on to the rings of keys and of values. Where FP8 is multiplied, keys come to their ring
+/// at once, and values are transposed on their way.
 ///
-/// Barriers of the ring of codes: codes_full[s] 1 arrival + the bytes of a tile of codes; codes_empty[s] one arrival of
-/// each converting warp. values_full[s] has the same and no bytes, and so has keys_full[s] where keys are widened.
+/// Barriers of that ring: codes_full[s] counts 1 arrival + the bytes of a tile; codes_empty[s] one arrival of each
+/// converting warp. `values_full[s]` counts the same and no bytes, and so does keys_full[s] where keys are converted.
 ///
 /// Values of rows beyond the last key may be anything, and 0·NaN is NaN inside a matrix product: they become zeros.
 #include "pipeline/attention/stream_memory.hpp"
 
 namespace thresher::pipeline::attention {
 
-/// The loader's place in the rings that it fills: in that of codes, which takes keys and values one after the other, or
-/// in those of keys and of values. Where keys are not widened all rings have as many slots.
+/// The producer's place in the rings that it fills: the FP8 ring, which takes keys and values in turn, or those of keys
+/// and of values. Where keys are not converted all rings have as many slots.
 template <StreamConfig config>
 using LoadCursor = Cursor<config.widens() ? config.code_tiles : config.stages>;
 
-/// The loader's end of one tile of the ring, `columns` wide. The whole warp.
+/// The producer's end of one tile of the ring, `columns` wide. The whole warp.
 template <StreamConfig config, typename Copy>
 TH_DEVICE void load_code_tile(const StreamMemory<config>& memory, Cursor<config.code_tiles>& at, int columns,
                               const Copy& copy) {
@@ -57,7 +57,7 @@ TH_DEVICE void pass_on(const StreamMemory<config>& memory, Barrier full, Cursor<
   codes_at.advance();
 }
 
-/// Warp `own` of those that widen keys and values or transpose values.
+/// Warp `own` of those that convert keys and values or transpose values.
 template <StreamConfig config, typename Operation>
 TH_DEVICE void prepare_codes(const Operation& operation, const StreamMemory<config>& memory, u32 own) {
   debug::role(config.widens() ? "widen" : "turn", own);

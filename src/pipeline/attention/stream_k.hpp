@@ -24,8 +24,8 @@ struct Extent {
   u32 item_units;  ///< of every item; 0 where items differ
 };
 
-/// How the blocks share the units: evenly, or so that blocks end where items do, where all items are alike and no block
-/// gets many more for it. Then an item has blocks of its own, or a block has whole items.
+/// How the blocks share the units. They share them evenly, or so that blocks end where items do: where all items are
+/// alike and no block gets many more for it. Then an item has blocks of its own, or a block has whole items.
 class Shares {
  public:
   TH_DEVICE Shares(const Extent& extent, u32 blocks, bool aligned)

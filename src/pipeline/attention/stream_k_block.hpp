@@ -1,13 +1,13 @@
 #pragma once
-/// One block of attention over a paged KV cache, however chunks of keys are shared among blocks: its memory, its ring,
-/// and its warps, which fill the ring, multiply, and merge their results.
+/// One block of attention over a paged KV cache, however chunks of keys are shared among blocks. It has its memory, its
+/// ring, and its warps, which fill the ring, multiply, and merge their results.
 ///
 /// Loading warps fill a ring of chunks, each a share of every chunk. Each of the others multiplies 16 keys of a head of
-/// every chunk and has a running maximum and sum of its own; they synchronize only when an item ends.
+/// every chunk. It has a running maximum and sum of its own. They synchronize only when an item ends.
 ///
-/// Barriers of a block: keys_full[s], values_full[s] one arrival of each loading warp + the bytes of a chunk, or
-/// without TMA one arrival of each loading thread; empty[s] one arrival of each multiplying warp. Named barrier 1: the
-/// multiplying warps.
+/// Barriers of a block: keys_full[s] and values_full[s] count one arrival of each loading warp + the bytes of a chunk.
+/// Without TMA they count one arrival of each loading thread. empty[s] counts one arrival of each multiplying warp.
+/// Named barrier 1: the multiplying warps.
 #include "machine/machine.hpp"
 #include "pipeline/attention/config.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Attention over a paged KV cache where each tile of query rows has a cluster: the blocks share the tile's chunks
-/// evenly, whatever the lengths are, and send each other their parts of the rows, into shared memory. One block merges
+/// Attention over a paged KV cache where each tile of query rows has a cluster. The blocks share the tile's chunks
+/// evenly, whatever the lengths are. They send each other their parts of the rows, into shared memory. One block merges
 /// a row, in the order of the blocks, so that the result does not depend on which was first.
 ///
 /// Barrier of a block, beside those of its ring: parts_full one arrival + the bytes of its rows from every block that

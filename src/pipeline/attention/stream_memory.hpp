@@ -34,7 +34,7 @@ struct StreamMemory {
   TH_DEVICE Barrier codes_full(u32 slot) const { return barrier(2 + 4 * config.stages + slot); }
   TH_DEVICE Barrier codes_empty(u32 slot) const { return barrier(2 + 4 * config.stages + config.code_tiles + slot); }
 
-  /// With pages, but not with codes: values that the loader cleans before they are full.
+  /// With pages, but not with FP8: values that the producer cleans before they are full.
   TH_DEVICE Barrier values_landed() const { return barrier(2 + 4 * config.stages); }
 
   TH_DEVICE void init() const {

@@ -1,9 +1,10 @@
 #pragma once
-/// The loader of attention over long sequences with a paged KV cache. A lane has a box of every block of keys, and
-/// copies it panel by panel; where several warps load, each has its share of the boxes' panels.
+/// The producer of attention over long sequences with a paged KV cache. A lane has a box of every block of keys, and
+/// copies it panel by panel. Where several warps load, each has its share of the boxes' panels.
 ///
-/// Values of rows beyond the last key may be anything, and 0·NaN is NaN inside a matrix product: in a sequence's last
-/// block the first warp waits for them on values_landed, writes zeros there, and only then calls the slot full.
+/// Values of rows beyond the last key may be anything, and 0·NaN is NaN inside a matrix product. In a sequence's last
+/// block the first warp therefore waits for them on values_landed and writes zeros there. Only then it calls the slot
+/// full.
 ///
 /// Work without rows is skipped by all warps: where lengths differ there is much of it.
 #include "pipeline/attention/stream_codes.hpp"

@@ -2,8 +2,8 @@
 /// Adds up the partial sums of two groups of blocks with split K, tile after tile, through distributed shared memory. A
 /// block sends its sums for the half of a tile's columns that the other one finishes.
 ///
-/// ready: for each tile 1 arrival by each epilogue warp of the OTHER block, when it has read the previous tile's data
-/// in its landing buffer. landed: for each tile 1 arrival of an epilogue thread of the block, with the bytes that the
+/// `ready`: for each tile 1 arrival by each epilogue warp of the OTHER block, when it has read the previous tile's data
+/// in its landing buffer. `landed`: for each tile 1 arrival of an epilogue thread of the block, with the bytes that the
 /// other block's asynchronous stores complete.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"

@@ -28,13 +28,8 @@ RowsInWorkspace add_gathering(const ProductProblem& problem, const std::optional
   gathered.piece =
       add_piece(call, "gathered rows", static_cast<std::size_t>(size_product(problem.rows, gathered.row_bytes)));
   gathered.offset = call.workspace[gathered.piece].offset;
-  KernelLaunch launch;
-  launch.title = "gather the rows";
-  launch.program = gather_program();
-  launch.expression = gather_kernel_name();
-  launch.block.x = gather_threads;
+  KernelLaunch launch = preparation_launch("gather the rows", gather_program(), gather_kernel_name(), gather_threads);
   launch.dependent = dependent;
-  launch.expected.uses_shared_memory = false;
   launch.accesses = {{Access::Memory::tensor, row_ids_index, Access::Use::depends_on_previous},
                      {Access::Memory::workspace, gathered.piece, Access::Use::writes}};
   if (from) {

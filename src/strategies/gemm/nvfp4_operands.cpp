@@ -55,16 +55,6 @@ void add_reads(std::vector<Access>& accesses, std::size_t tensor, Format format,
   }
 }
 
-KernelLaunch preparation_launch(std::string title, DeviceProgram program, std::string kernel, std::uint32_t threads) {
-  KernelLaunch launch;
-  launch.title = std::move(title);
-  launch.program = std::move(program);
-  launch.expression = std::move(kernel);
-  launch.block.x = threads;
-  launch.expected.uses_shared_memory = false;
-  return launch;
-}
-
 KernelLaunch packing_launch(std::string title, DeviceProgram program, std::string kernel, std::uint32_t threads,
                             int matrices) {
   KernelLaunch launch = preparation_launch(std::move(title), std::move(program), std::move(kernel), threads);

@@ -24,10 +24,7 @@ namespace thresher::strategies::gemm {
 /// Adds the accesses of a launch that reads an operand, and its scales where it has them.
 void add_reads(std::vector<Access>& accesses, std::size_t tensor, Format format, Access::Use use);
 
-/// A launch that packs weights or prepares tokens, without what it reads, writes and binds: it only moves and converts.
-[[nodiscard]] KernelLaunch preparation_launch(std::string title, DeviceProgram program, std::string kernel,
-                                              std::uint32_t threads);
-/// One that packs one matrix or two, and reads them.
+/// A launch that packs one matrix or two, and reads them, without what it writes and binds.
 [[nodiscard]] KernelLaunch packing_launch(std::string title, DeviceProgram program, std::string kernel,
                                           std::uint32_t threads, int matrices);
 /// The call that packs weights into the pieces `call.packed`. A change of the layout is another name.

@@ -84,7 +84,7 @@ int accumulators(const TensorKernelShape& kernel) {
   return kernel.shape.sum_columns / static_cast<int>(kernel.tile_widths.most);
 }
 
-/// What one tile takes.
+/// The work of one tile.
 TensorTiles tile_work(const ProductProblem& problem, const TensorKernelShape& kernel) {
   const pipeline::TensorShape& shape = kernel.shape;
   const int blocks = pipeline::group_blocks(shape);
@@ -149,8 +149,9 @@ TensorKernel tensor_work(const ProductProblem& problem, const TensorKernelShape&
   return work;
 }
 
-/// A warp loads its lanes of every accumulator. Of a static tile it loads `staged_tokens` columns at a time, in a loop,
-/// and in another loop what a split sends. Of groups it loads chunks of two widths, or of a split whole tiles.
+/// A warp loads its lanes of every accumulator. With static tiles it loads `staged_tokens` columns at a time, in a
+/// loop, and in another loop the columns that a split sends. With groups it loads chunks of two widths, or whole tiles
+/// where K is split.
 Expectations tensor_expectations(const TensorKernelShape& kernel) {
   constexpr std::int64_t warp_lanes = 32;
   const std::int64_t parts = accumulators(kernel);

@@ -1,5 +1,5 @@
 #pragma once
-/// What the strategies on tcgen05 have in common on the host, whatever their operands.
+/// The common part of the strategies on tcgen05 on the host, whatever their operands.
 #include <fmt/format.h>
 
 #include <array>

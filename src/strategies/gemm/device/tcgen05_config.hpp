@@ -1,5 +1,5 @@
 #pragma once
-/// What follows from the members that the configurations of both families of kernels on tcgen05 share.
+/// Values that follow from the members that the configurations of both families of kernels on tcgen05 share.
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/tensor_shape.hpp"
 #include "strategies/gemm/device/finish_params.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-/// What the definition on the GPU is given. The same layout on the host and on the GPU; addresses are the GPU's.
+/// The parameters of the definition on the GPU. The same layout on the host and on the GPU; addresses are the GPU's.
 #include "machine/types.hpp"
 
 namespace thresher::strategies::gemm::reference {

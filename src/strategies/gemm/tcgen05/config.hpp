@@ -2,9 +2,9 @@
 /// The knobs of the products of plain operands on Blackwell's tensor cores, and what follows from them. The operands
 /// are multiplied where they lie, without scales along K: 16-bit numbers, and FP8 with per-tensor or per-row scales.
 ///
-/// Weights are the M side of tcgen05, 128 rows a block: of the gate and the same rows of the up, each with an
-/// accumulator of its own, or of one matrix. Tokens are the N side. One block issues a product for itself, or one of
-/// two for both. A tile of groups has the least of 16, 32, 64 … block_tokens columns that holds its rows.
+/// Weights are the M side of tcgen05, 128 rows per block. They are rows of the gate and the same rows of the up, each
+/// with an accumulator of its own, or rows of one matrix. Tokens are the N side. One block issues a product for itself,
+/// or one of two for both. A tile of groups has the least of 16, 32, 64 … block_tokens columns that holds its rows.
 #include "strategies/gemm/device/tcgen05_config.hpp"
 
 namespace thresher::strategies::gemm::tcgen05 {

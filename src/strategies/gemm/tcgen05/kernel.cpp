@@ -11,7 +11,7 @@ const KnobTable<Config>& knob_table() {
                                        tensor_knobs<Config>({number_knob("operand", &Config::operand),
                                                              scaling_knob("token_scaling", &Config::token_scaling),
                                                              scaling_knob("weight_scaling", &Config::weight_scaling)},
-                                                            "slots of the ring, 128 bytes along K each")};
+                                                            "stage buffers, 128 bytes along K each")};
   return table;
 }
 

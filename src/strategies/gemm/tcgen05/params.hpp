@@ -1,6 +1,6 @@
 #pragma once
-/// What a launch of a dense dual GEMM of plain operands on tcgen05 is given: one grid-constant parameter. Kernels of
-/// groups are given PlainParams (strategies/gemm/device/plain_params.hpp).
+/// The one grid-constant parameter of a dense dual GEMM of plain operands on tcgen05. Kernels of groups are given
+/// PlainParams (strategies/gemm/device/plain_params.hpp).
 #include "machine/global.hpp"
 #include "machine/tensor_map.hpp"
 

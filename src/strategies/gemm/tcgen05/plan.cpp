@@ -1,4 +1,4 @@
-// What `tcgen05_plain` takes, how much work a configuration is, and what it launches.
+// The strategy tcgen05_plain: the problems that it takes, the work of a configuration, and its launches.
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -166,7 +166,7 @@ struct Family : TensorFamily<Family, Config> {
     return planned_call(problem, grouped_kernel(problem, config), device.multiprocessors);
   }
 
-  /// Of a layer in BF16. FP16 and dense products are compiled where they are used.
+  /// Those of a layer in BF16. FP16 and dense products are compiled where they are used.
   static auto default_configs() { return default_grouped_configs<Config>(); }
   static const auto& small_configs() { return small_config_list; }
 };

@@ -20,7 +20,7 @@ const KnobTable<Config>& knob_table() {
                               flag("unsigned_scales", &Config::unsigned_scales,
                                    "dense: token scales have no signs, and blocked ones are read where they lie; a "
                                    "sign makes its tile NaN"))},
-          "slots of the ring, 256 along K each")};
+          "stage buffers, 256 along K each")};
   return table;
 }
 

@@ -18,8 +18,8 @@ namespace thresher::strategies::gemm::tcgen05_block_scaled {
 [[nodiscard]] DeviceProgram program(const Config& config);
 [[nodiscard]] std::string kernel_name(const Config& config);
 
-/// What runs ahead of it, for any architecture: every kernel that packs weights; of static tiles, with what prepares
-/// tokens; and what prepares the rows of groups.
+/// The kernels ahead of it, for any architecture. `packing_program` has every kernel that packs weights, and for static
+/// tiles the one that prepares tokens. `preparation_program` has the one that prepares the rows of groups.
 [[nodiscard]] DeviceProgram packing_program(bool dense);
 [[nodiscard]] std::string pack_kernel_name(bool dense, int matrices);
 [[nodiscard]] DeviceProgram preparation_program(const Config& config);

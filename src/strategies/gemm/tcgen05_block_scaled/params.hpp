@@ -1,12 +1,12 @@
 #pragma once
-/// What a launch of a product of NVFP4 operands on tcgen05 is given: one grid-constant parameter.
+/// The one grid-constant parameter of a product of NVFP4 operands on tcgen05.
 #include "machine/tensor_map.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
 #include "strategies/gemm/device/groups.hpp"
 
 namespace thresher::strategies::gemm::tcgen05_block_scaled {
 
-/// Of the dense dual GEMM.
+/// For the dense dual GEMM.
 struct DenseParams {
   /// Packed codes, uint8, as [row tiles · k_steps][128][128]: boxes of 1 × 128 × 128, swizzled by 128 bytes.
   machine::TensorMap weights;
@@ -38,7 +38,7 @@ struct DenseParams {
   float up_offset = 0;
 };
 
-/// Of groups. Maps of weights are as above, behind [expert].
+/// For groups. Maps of weights are as above, behind [expert].
 struct GroupedParams {
   machine::TensorMap weights;
   machine::TensorMap weight_scales;

@@ -1,5 +1,5 @@
-// What `tcgen05` takes, how much work a configuration is, and what it launches: packing, what prepares tokens, and the
-// product.
+// The strategy tcgen05: the problems that it takes, the work of a configuration, and its launches. They pack weights,
+// prepare tokens, and multiply.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -162,7 +162,7 @@ PreparedTokens prepared_tokens(const Plan& plan, const CallTensors& call) {
           scale_k_blocks(k)};
 }
 
-/// A grid without blocks, which nobody launches, where the tokens are read as they came.
+/// Where the tokens are read as they came, the grid has no blocks and is not launched.
 void bind_tokens(const Plan& plan, const CallTensors& call, LaunchArguments& out) {
   const Tensor& tokens = tokens_of(call);
   const u32 block_tokens = narrow(plan.config.block_tokens);
@@ -427,7 +427,7 @@ struct Family : TensorFamily<Family, Config> {
     return call;
   }
 
-  /// What the planner chooses of dense problems with few and with many tokens; of groups those of a layer.
+  /// Those that the planner chooses for dense problems with few and with many tokens, and for groups those of a layer.
   static std::vector<Config> default_configs() {
     std::vector<Config> found;
     for (const Number output : {Number::fp16, Number::bf16}) {

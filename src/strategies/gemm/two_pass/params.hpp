@@ -1,5 +1,5 @@
 #pragma once
-/// What the two-pass kernels are given. The same layout on the host and on the GPU; addresses are the GPU's.
+/// The parameters of the two-pass kernels. The same layout on the host and on the GPU; addresses are the GPU's.
 #include "machine/types.hpp"
 
 namespace thresher::strategies::gemm::two_pass {
@@ -9,7 +9,7 @@ using machine::u32;
 using machine::u64;
 
 inline constexpr u32 threads = 256;
-/// Elements of a row that one thread of the widening kernels converts: one scale group of NVFP4, or half of one.
+/// Elements of a row that one thread of the converting kernels takes: one scale group of NVFP4, or half of one.
 inline constexpr u32 nvfp4_elements_per_thread = 16;
 inline constexpr u32 plain_elements_per_thread = 8;
 /// Outputs of a row that one thread of `activate` writes.

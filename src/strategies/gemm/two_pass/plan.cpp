@@ -9,6 +9,7 @@
 #include "strategies/gemm/two_pass/strategy.hpp"
 #include "strategies/gemm/work.hpp"
 #include "strategies/kernel_strategy.hpp"
+#include "strategies/launch_tools.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::strategies::gemm {
@@ -76,14 +77,8 @@ bool product_can_read(const Tensor& matrix, Format product) {
          device_address(matrix.data) % product_alignment_bytes == 0;
 }
 
-KernelLaunch launch_of(std::string title, const std::string& expression) {
-  KernelLaunch launch;
-  launch.title = std::move(title);
-  launch.program = two_pass::program();
-  launch.expression = expression;
-  launch.block.x = threads;
-  launch.expected.uses_shared_memory = false;  // it only converts
-  return launch;
+KernelLaunch conversion_launch(std::string title, std::string kernel) {
+  return preparation_launch(std::move(title), two_pass::program(), std::move(kernel), threads);
 }
 
 /// One operand in the product's format: where it lies, or a copy without gaps in the workspace.
@@ -127,7 +122,7 @@ struct Operand {
 };
 
 KernelLaunch widening(std::string title, const Operand& operand) {
-  KernelLaunch launch = launch_of(std::move(title), widening_kernel(operand.format, operand.product));
+  KernelLaunch launch = conversion_launch(std::move(title), widening_kernel(operand.format, operand.product));
   launch.accesses = {{Access::Memory::tensor, operand.tensor, Access::Use::reads},
                      {Access::Memory::workspace, operand.piece, Access::Use::writes}};
   if (operand.format == Format::nvfp4) {
@@ -163,7 +158,7 @@ LibraryProduct product_of(std::string title, const ProductProblem& problem, cons
 
 KernelLaunch activation_launch(const ProductProblem& problem, const PlannedCall& call, std::size_t gate_piece,
                                std::size_t up_piece) {
-  KernelLaunch launch = launch_of("activate", activate_kernel(problem.activation->kind, problem.out));
+  KernelLaunch launch = conversion_launch("activate", activate_kernel(problem.activation->kind, problem.out));
   launch.accesses = {{Access::Memory::workspace, gate_piece, Access::Use::depends_on_previous},
                      {Access::Memory::workspace, up_piece, Access::Use::depends_on_previous},
                      {Access::Memory::global_scale, tokens_index, Access::Use::reads},
@@ -213,16 +208,15 @@ std::int64_t max_blocks(const ProductProblem& problem) {
 PlannedCall planned_call(const ProductProblem& problem, const Config& config) {
   PlannedCall call;
   const Format product = product_format(problem.a, problem.b);
-  const auto bytes = [&](std::int64_t elements, std::int64_t element_bytes) {
-    return static_cast<std::size_t>(elements * element_bytes);
+  const auto add = [&](const char* title, std::int64_t elements, std::int64_t element_bytes) {
+    return add_piece(call, title, static_cast<std::size_t>(elements * element_bytes));
   };
-  const std::size_t wide_a = add_piece(call, "wide tokens", bytes(problem.rows * problem.k, bits(product) / 8));
-  const std::size_t wide_b =
-      add_piece(call, "wide weights", config.widens_weights ? bytes(problem.n * problem.k, bits(product) / 8) : 0);
   const std::int64_t intermediate = problem.rows * intermediate_stride(problem.n);
-  const std::size_t gate = add_piece(call, "gate", bytes(intermediate, 4));
-  const std::size_t up = add_piece(call, "up", bytes(intermediate, 4));
-  const std::size_t scratch = add_piece(call, "the library's scratch", 0);
+  const std::size_t wide_a = add("wide tokens", problem.rows * problem.k, bits(product) / 8);
+  const std::size_t wide_b = add("wide weights", config.widens_weights ? problem.n * problem.k : 0, bits(product) / 8);
+  const std::size_t gate = add("gate", intermediate, 4);
+  const std::size_t up = add("up", intermediate, 4);
+  const std::size_t scratch = add("the library's scratch", 0, 1);
   const auto operand = [&](std::size_t tensor, Format format, bool is_copied_always, std::size_t piece) {
     return Operand{tensor, format, product, is_copied_always, piece, call.workspace[piece].offset};
   };

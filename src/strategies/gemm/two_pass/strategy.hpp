@@ -1,5 +1,5 @@
 #pragma once
-/// The fallback of the dual GEMM: operands are widened to one format, the vendor's library makes two products in
+/// The fallback of the dual GEMM: operands are converted to one format, the vendor's library makes two products in
 /// float32, and a kernel applies the activation. It is also the baseline of tournaments.
 #include "strategies/device_program.hpp"
 #include "strategies/gemm/problem.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 /// The knobs of the products with packed NVFP4 weights, and what follows from them.
 ///
-/// Weights are the M side of wgmma, dequantized into registers; tokens are the N side, in shared memory. A math
+/// Weights are the M side of wgmma, dequantized into registers; tokens are the N side, in shared memory. A consumer
 /// warpgroup owns 64 rows of weights: 32 outputs of gate and up, or 64 of one matrix. There are two kernels. The dense
 /// one multiplies gate and up; a block has one tile of block_tokens. The grouped one is persistent; each of its tiles
 /// takes the least of least_tokens … block_tokens columns that holds its rows.
@@ -27,7 +27,7 @@ struct Config {
   bool row_weights = false;
   bool gathered = false;
   int math_warpgroups = 2;
-  int least_tokens = 8;     ///< grouped: columns of a tile at the least: 8, 16, 32, 64 or 128
+  int least_tokens = 8;     ///< grouped: the fewest columns of a tile: 8, 16, 32, 64 or 128
   int block_tokens = 128;   ///< columns of a tile, at the most
   int token_step = 0;       ///< grouped: between widths of more than 64 columns; 0: each is twice the one below
   int blocks_per_slot = 2;  ///< weight blocks along K in a stage: of 64 (exact) or 128 (fast)
@@ -44,7 +44,7 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-/// The overlap that was measured best: blocks that share a multiprocessor hide each other's waits; two warpgroups that
+/// The overlap that was measured best. Blocks that share a multiprocessor hide each other's waits. Two warpgroups that
 /// dequantize to e4m3 for 128 tokens or more do best when each runs a whole block of K ahead.
 TH_DEVICE constexpr Overlap usual_overlap(Numerics numerics, int math_warpgroups, int block_tokens,
                                           int blocks_resident) {

@@ -125,7 +125,7 @@ TokenFormat token_format(Format format) {
   return format == Format::nvfp4 ? TokenFormat::nvfp4 : format == Format::bf16 ? TokenFormat::bf16 : TokenFormat::fp16;
 }
 
-/// The most tokens that a call brings.
+/// The maximum of a call's tokens.
 std::int64_t max_tokens(const ProductProblem& problem) {
   return problem.layout == ProductRows::gathered ? problem.tokens
          : problem.layout == ProductRows::masked ? problem.experts * problem.rows
@@ -370,7 +370,7 @@ KernelLaunch multiplying(const PackedLaunch& product) {
 }  // namespace
 
 /// The grouped kernel's maps bring zeros beyond K themselves. In the dense kernel rows of 16-bit tokens that are no
-/// whole blocks begin anywhere in a line of 128 bytes, so that TMA reads one more for each of them: measured, that
+/// whole blocks begin anywhere in a line of 128 bytes. TMA then reads one more line for each of them. Measured, that
 /// costs more than copying them together once, but for the fewest.
 Preparation preparation(const Config& config, Format tokens, std::int64_t k) {
   constexpr int few_tokens = 8;

@@ -1,4 +1,4 @@
-// What `packed` takes, how much work a configuration is, and its samples.
+// The strategy packed: the problems that it takes, the work of a configuration, and its samples.
 #include <fmt/format.h>
 
 #include "strategies/gemm/common_knobs.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 // --- infeasible configurations
 
-/// Addresses, packed words, fragments and the epilogue's values, beside the accumulators: at the least.
+/// The minimum for addresses, packed words, fragments and the epilogue's values, beside the accumulators.
 constexpr int other_registers = 32;
 
 /// Whole stages fill K as packing pads it.
@@ -69,9 +69,9 @@ const char* title(Preparation kind) {
 
 int prepared_bits(const Config& config) { return config.numerics == Numerics::fast ? 8 : 16; }
 
-/// The share of the tensor cores' rate that was measured on an H200 in the loop for 128 tokens or more, from the first
-/// stage to the last (docs/kernels/nvfp4.md). `fast` makes as many fragments in half the time, and with few tokens for
-/// each of them it waits for that.
+/// The share of the tensor cores' rate in the loop for 128 tokens or more, from the first stage to the last. It was
+/// measured on an H200 (docs/kernels/nvfp4.md). `fast` makes as many fragments in half the time, and with few tokens
+/// for each of them it waits for that.
 double dense_share(const Config& config) {
   const bool is_wide = config.block_tokens == 256;
   if (config.numerics == Numerics::fast) {

@@ -38,8 +38,8 @@ TH_DEVICE double output_element(const Parameters& parameters, double gate, doubl
 }
 
 /// Block (x, y) computes columns from x·tile and rows from y·tile. Thread t loads element (t/tile, t%tile) of each tile
-/// and computes output (t/tile, t%tile); K ascends, so sums are added in the definition's order, in
-/// Real, which is double.
+/// and computes output (t/tile, t%tile). K ascends, so products are added in the definition's order, in Real, which is
+/// double.
 template <typename Real>
 TH_KERNEL(threads, 1)
 dual_gemm(TH_GRID_CONSTANT const Parameters parameters) {

@@ -1,6 +1,6 @@
 #pragma once
-/// The products of plain operands as the tcgen05 skeleton runs them, and their entry point: instantiated for each
-/// Config, by NVRTC for Blackwell and by the host's compiler for the emulator.
+/// The products of plain operands as the tcgen05 skeleton runs them, and their entry point. NVRTC instantiates it per
+/// Config for Blackwell, and the host's compiler for the emulator.
 #include "machine/numbers.hpp"
 #include "machine/tcgen05.hpp"
 #include "machine/tma.hpp"
@@ -21,13 +21,13 @@ namespace instructions = machine::tcgen05;
 using pipeline::BlockPlace;
 using pipeline::GroupTile;
 
-/// Of the dense dual GEMM: the first token of the tile, and the first output of this block.
+/// A tile of the dense dual GEMM: its first token, and the first output of this block.
 struct DenseTile {
   u32 token;
   u32 output;
 };
 
-/// What both kinds of tiles have in common: copies of weights, and products.
+/// The common part of both kinds of tiles: copies of weights, and products.
 template <Config config, class OfParams, class OfTile>
 class Products {
  public:
@@ -253,7 +253,7 @@ class GroupedOperation : public Products<config, PlainParams, GroupTile> {
   TH_DEVICE u32 inspect(const GroupTile& tile) const { return skipped_rows(params_.finish, tile); }
   TH_DEVICE void report(u32 flags) const { report_status<inspects>(params_.groups, flags); }
 
-  /// Tokens beyond the last are zeros; those of another group behind the tile's are columns that nobody stores.
+  /// Tokens beyond the last are zeros. Those of another group behind the tile's are columns that no thread stores.
   TH_DEVICE void load_tokens(const pipeline::LoadSlot& slot, const GroupTile& tile, u32 k_step, u32 member) const {
     const i32 k = static_cast<i32>(k_step * slot_k(config));
     const i32 slot_of_rows = static_cast<i32>(groups().slots != 0 ? tile.group : 0);

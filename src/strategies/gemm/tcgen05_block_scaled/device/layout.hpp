@@ -1,13 +1,13 @@
 #pragma once
 /// How operands lie in memory for the dual GEMM on tcgen05. Pure functions of extents, for both sides.
 ///
-/// Packed weights are row tiles of 128 rows, those of 64 outputs: row 32w + 16s + 8u + r is output 16w + 8s + r of the
+/// Packed weights are row tiles of 128 rows, those of 64 outputs. Row 32w + 16s + 8u + r is output 16w + 8s + r of the
 /// gate (u = 0) or of the up (u = 1). A warp's fragment of 16 lanes then holds gate over up of 8 outputs, and its two
 /// fragments 16 neighbouring outputs.
 ///
-/// A row tile is blocks of 256 along K, one behind the other; tile t's block j is number t·k_steps + j.
-///   codes   128 rows of 128 bytes, two codes a byte, the low nibble first; a scale's sign is moved into its 16 codes
-///   scales  4 blocks of 128 rows by 4 scales (NVFP4's blocked layout), 512 bytes each, in the same order of rows
+/// A row tile is blocks of 256 along K, one behind the other. Tile t's block j is number t·k_steps + j.
+///   `codes`   128 rows of 128 bytes, two codes per byte, the low nibble first. Each has its scale's sign.
+///   `scales`  4 blocks of 128 rows by 4 scales (NVFP4's blocked layout), 512 bytes each, in the same order of rows.
 /// All codes come first, then all scales. Outputs beyond N and columns beyond K are zero codes with zero scales.
 ///
 /// Token scales are blocks of 128 rows by 4 too, blocks along K first; a tile of tokens starts a group of 128 rows.
@@ -53,7 +53,7 @@ TH_DEVICE constexpr u32 loaded_scale_blocks(u32 blocks) { return slot_scale_bloc
 TH_DEVICE constexpr u32 scale_byte(u32 row, u32 column) { return row % 32 * 16 + row % 128 / 32 * 4 + column % 4; }
 
 /// Token tiles of `block_tokens` start at groups of 128 rows in the blocked layout of all m tokens, and no padding of
-/// its columns is read: scales in that layout are read where they lie.
+/// its columns is read. Scales in that layout are then read where they lie.
 TH_DEVICE constexpr bool blocked_scales_fit(u32 m, u32 k, u32 block_tokens) {
   return k % product_k == 0 && (block_tokens % 128 == 0 || m <= block_tokens);
 }

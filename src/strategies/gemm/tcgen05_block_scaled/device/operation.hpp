@@ -1,6 +1,6 @@
 #pragma once
-/// The products of NVFP4 operands as the tcgen05 skeleton runs them, and their entry point: instantiated for each
-/// Config, by NVRTC for Blackwell and by the host's compiler for the emulator.
+/// The products of NVFP4 operands as the tcgen05 skeleton runs them, and their entry point. NVRTC instantiates it per
+/// Config for Blackwell, and the host's compiler for the emulator.
 #include "machine/numbers.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tensor_tokens.hpp"
@@ -17,19 +17,19 @@ namespace instructions = machine::tcgen05;
 using pipeline::BlockPlace;
 using pipeline::GroupTile;
 
-/// Of the dense dual GEMM.
+/// A tile of the dense dual GEMM.
 struct DenseTile {
   u32 token_tile;
   u32 row_tile;  ///< of this block
 };
 
-/// What the sums of gate and up are multiplied by.
+/// The factors of the accumulators of gate and up.
 struct Factors {
   float gate;
   float up;
 };
 
-/// What both kinds of tiles have in common: copies of weights and of token scales, and products.
+/// The common part of both kinds of tiles: copies of weights and of token scales, and products.
 template <Config config, class OfParams, class OfTile>
 class Products {
  public:
@@ -72,7 +72,7 @@ class Products {
     pipeline::load_box<shape.group>(slot, Slot::weight_scales_at, params_.weight_scales, block);
   }
 
-  /// Of a tile whose scales start at the groups of `tile`.
+  /// For a tile whose scales start at the groups of `tile`.
   TH_DEVICE void load_token_scales(const pipeline::LoadSlot& slot, u32 tile, u32 k_step, u32 member) const {
     const i32 k_block = static_cast<i32>(k_step * slot_scale_blocks + member * loaded_scale_blocks(config));
     pipeline::load_box_for_all<shape.group>(slot, Slot::token_scales_at + member * Slot::loaded_scale_bytes,

@@ -1,6 +1,6 @@
 #pragma once
-/// What runs ahead of the product. NVFP4 weights become row tiles once, when a model is loaded. In every call that
-/// needs it, NVFP4 tokens become rows without gaps, with scales in blocks for each tile.
+/// The kernels that run ahead of the product. NVFP4 weights become row tiles once, when a model is loaded. In every
+/// call that needs it, NVFP4 tokens become rows without gaps, with scales in blocks for each tile.
 #include "machine/launch.hpp"
 #include "pipeline/grouped/row_tiles.hpp"
 #include "strategies/gemm/device/nvfp4.hpp"
@@ -40,7 +40,7 @@ TH_DEVICE ScaledGroup scaled_group(const Nvfp4Matrix& matrix, u32 row, u32 colum
   return group;
 }
 
-/// What the rows of a tile are: gate and up as layout.hpp has them, or outputs of one matrix in their order.
+/// The rows of a tile: gate and up as layout.hpp has them, or outputs of one matrix in their order.
 struct GateAndUp {
   static constexpr u32 outputs = tile_rows_outputs;
   static TH_DEVICE constexpr Source source_of(u32 row) { return source(row); }
@@ -200,7 +200,7 @@ TH_DEVICE u32 token_of(const PrepareRowsParams& params, u32 row) {
   }
 }
 
-/// The rows of a tile. Columns of its rung behind them get zero scales.
+/// The rows of a tile. Columns of the tile width behind them get zero scales.
 template <pipeline::TileWidths tile_widths, bool gathered>
 TH_DEVICE void prepare_tile(const PrepareRowsParams& params, const pipeline::GroupTile& tile) {
   const u32 first = tile.row + (params.groups.slots != 0 ? tile.group * params.groups.rows : 0);

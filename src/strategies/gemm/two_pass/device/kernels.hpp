@@ -1,6 +1,6 @@
 #pragma once
-/// The kernels around the two matrix products of `two_pass`: operands are widened to what the product takes, exactly,
-/// and the activation is applied to its float32 results.
+/// The kernels around the two matrix products of `two_pass`. One converts operands exactly to the format that the
+/// product takes. Another applies the activation to its float32 results.
 #include "machine/launch.hpp"
 #include "strategies/gemm/device/definition.hpp"
 #include "strategies/gemm/two_pass/params.hpp"

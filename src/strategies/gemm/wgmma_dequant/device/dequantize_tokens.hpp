@@ -13,8 +13,8 @@ struct DequantizeTokensParams {
 };
 
 inline constexpr u32 dequantize_threads = 256;
-/// Few blocks that do much each: beside the product of the call before, all of them are resident and have asked L2 for
-/// their tokens when it ends, and the product that waits for them is let in.
+/// Few blocks that do much each. All of them are resident beside the product of the call before, and have asked L2 for
+/// their tokens when it ends. The product that waits for them can then start.
 inline constexpr u32 dequantize_parts = 4;
 
 /// Where a thread finds eight elements of a row, in bytes from the block's first row.

@@ -1,18 +1,20 @@
 #pragma once
 /// How `pack` arranges NVFP4 weights for the exact path: 4.5 bits a weight stay 4.5 bits.
 ///
-/// A block holds 32 gate rows and the 32 up rows of the same outputs × 64 along K, as the 64 rows of a wgmma A operand
-/// that 128 threads hold in registers: fragment row 16w + r is gate row 8w + r, fragment row 16w + 8 + r is up row 8w +
-/// r (w = warp, r = lane/4), so that one thread holds gate and up of the same output. A block is 2304 contiguous bytes:
+/// A block holds 32 gate rows and the 32 up rows of the same outputs × 64 along K. They are the 64 rows of a wgmma A
+/// operand that 128 threads hold in registers. Fragment row 16w + r is gate row 8w + r, and row 16w + 8 + r is up row
+/// 8w + r (w = warp, r = lane/4). One thread therefore holds gate and up of the same output. A block is 2304 contiguous
+/// bytes:
 ///
-///   values  128 threads × 4 words: word s belongs to k-step s (16 along K) and holds 8 codes, those of A-fragment
-///   words
-///           0…3 (pairs p): pair p of thread (w, lane) is row gate (p even) or up (p odd), columns 16s + 8(p/2) +
-///           2(lane%4) + {0,1}; the first code of a pair lies in the word's low half, the second in its high half.
-///   scales  32 (w, r) × 8 bytes: for k-step s byte 2s is gate's, byte 2s + 1 up's.
+///   `values`  128 threads × 4 words. Word s belongs to k-step s (16 along K) and holds 8 values, those of A-fragment
+///             words 0…3 (pairs p). Pair p of thread (w, lane) is row gate (p even) or up (p odd). Its columns are 16s
+///             + 8(p/2) + 2(lane%4) + {0,1}. The first value of a pair lies in the word's low half, the second in its
+///             high half.
+///   `scales`  32 (w, r) × 8 bytes. For k-step s byte 2s is gate's, byte 2s + 1 up's.
 ///
-/// Inside a half, code (sign, 3 magnitude bits) of pair p lies where few instructions bring it to fp16's sign and to
-/// bits 11:9: p0 15 and 11:9, p1 12 and 8:6 (left 3), p2 14 (left 1) and 5:3 (left 6), p3 13 (left 2) and 2:0 (left 9).
+/// Inside a half, the value (sign, 3 magnitude bits) of pair p lies where few instructions bring it to fp16's sign and
+/// to bits 11:9. Pair 0 has 15 and 11:9, pair 1 has 12 and 8:6 (left 3). Pair 2 has 14 (left 1) and 5:3 (left 6), pair
+/// 3 has 13 (left 2) and 2:0 (left 9).
 ///
 /// Blocks lie K first: block (output group g, k-block j) is number g·⌈K/64⌉ + j. Outputs beyond N and columns beyond K
 /// are zero codes with zero scales.

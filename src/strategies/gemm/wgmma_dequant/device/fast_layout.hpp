@@ -1,22 +1,23 @@
 #pragma once
 /// How `pack` arranges NVFP4 weights for the fast path: 4.5 bits a weight, and one float32 for each row.
 ///
-/// Value × scale is rounded once to e4m3. What a row's scales are multiplied by first is a power of two, 2^e, chosen
-/// for that row so that its largest scale has a code in 98…105: six times it is at most 448, nothing saturates. The
+/// Value × scale is rounded once to e4m3. A row's scales are first multiplied by a power of two, 2^e. It is chosen for
+/// that row so that its largest scale has a code in 98…105. Six times that is at most 448, so nothing saturates. The
 /// row's factor 2^-e (NaN when the row has a NaN scale, whose every product is NaN) multiplies the row's sums.
 ///
-/// A scale with code c ≥ 16 has the products c−8, c, t, c+8, t+8, c+16, t+16 as e4m3 codes (of 0.5, 1, 1.5, 2, 3, 4 and
-/// 6), where t, the rounded 1.5·scale, is c+4 or c+5: a byte of scale is c and, in its top bit, which of the two.
-/// Groups whose scale is smaller than code 16, below 2^-11 of the row's largest, are quantised again by `pack`, with
-/// code 16: an element's error is then at most 2^-5, some 1/6000 of six times the row's largest scale.
+/// A scale with code c ≥ 16 has its products with 0.5, 1, 1.5, 2, 3, 4 and 6 as e4m3 codes. They are c−8, c, t, c+8,
+/// t+8, c+16 and t+16. Here t, the rounded 1.5·scale, is c+4 or c+5. A byte of scale is c, and its top bit says which
+/// of the two t is. Groups whose scale is smaller than code 16, below 2^-11 of the row's largest, are quantized again
+/// by `pack`, with code 16. An element's error is then at most 2^-5, some 1/6000 of six times the row's largest scale.
 ///
 /// A block is 32 gate rows and the 32 up rows of the same outputs × 128 along K, rows as in exact_layout.hpp. K is
-/// permuted inside 64 so that one thread owns whole groups of 16: lane%4 = c of half q (64 columns each), k-step 2q +
-/// s, operand half h, byte j is column 64q + 16c + 8s + 4h + j; tokens are permuted alike. 4608 contiguous bytes:
+/// permuted inside 64 so that one thread owns whole groups of 16. For lane%4 = c of half q (64 columns each), k-step 2q
+/// + s and operand half h, byte j is column 64q + 16c + 8s + 4h + j. Tokens are permuted alike. A block is 4608
+/// contiguous bytes:
 ///
-///   values  2 halves × 128 threads × 4 words: gate and up of k-step 2q, gate and up of k-step 2q + 1. Magnitude of the
-///           code (h, j) at bits 16h + 4j + 2…0; its sign at bit 8j + 7 for h = 0 and 8j + 3 for h = 1.
-///   scales  128 threads × 4 bytes: gate and up of half 0, gate and up of half 1.
+///   `values`  2 halves × 128 threads × 4 words: gate and up of k-step 2q, gate and up of k-step 2q + 1. Value (h, j)
+///             has its magnitude at bits 16h + 4j + 2…0. Its sign is at bit 8j + 7 for h = 0 and 8j + 3 for h = 1.
+///   `scales`  128 threads × 4 bytes. They are gate and up of half 0, gate and up of half 1.
 ///
 /// Blocks lie K first, all of them before the rows' factors: for each output group 32 gate rows, 32 up rows.
 #include "machine/numbers.hpp"
@@ -69,8 +70,8 @@ TH_DEVICE constexpr u32 token_byte(u32 group, u32 quarter) { return group / 4 * 
 inline constexpr u32 smallest_scale_code = 16;
 inline constexpr u32 largest_scale_code = 105;
 
-/// An e4m3 magnitude's code with subnormal values carried on below 8 as if exponents went on: the code of a value
-/// times 2^e is this plus 8e. Not for zero.
+/// An e4m3 magnitude's code, with subnormal values continued below 8 as if exponents went on. The code of a value times
+/// 2^e is this plus 8e. Not for zero.
 TH_DEVICE constexpr int extended_code(u32 code) {
   int shift = 0;
   while ((code << shift) < 8U) {

@@ -8,11 +8,11 @@
 
 namespace thresher::strategies::gemm::wgmma_dequant {
 
-// --- exact: fp16 or bf16, exactly value·scale·2^-14
+// --- exact: fp16 or bf16, exactly value·scale·2^-14.
 //
-// fp16: three magnitude bits at the bottom of the exponent and the top of the mantissa read as value·2^-14. The product
-// with the scale is a multiple of 2^-10·2^-14 = 2^-24 with at most six significant bits below 2^-2: always an fp16
-// number. bf16: the same bits read as value·2^-126; the scale enters as scale·2^112.
+// In fp16 three magnitude bits at the bottom of the exponent and the top of the mantissa read as value·2^-14. The
+// product with the scale is a multiple of 2^-10·2^-14 = 2^-24 with at most six significant bits below 2^-2. That is
+// always an fp16 number. In bf16 the same bits read as value·2^-126, and the scale enters as scale·2^112.
 
 /// The gate's and the up's scale of one k-step, each in both halves of a word.
 struct ScalePair {
@@ -107,8 +107,8 @@ struct Products {
   u32 high;  ///< of 2, 3, 4, 6
 };
 
-/// Byte `at` of a thread's four bytes of scales. With code c and rounding bit r, so byte x = c + 128r, the products are
-/// bytes of c + r·… + constants: multiply-adds, which leave the integer units to `to_e4m3`.
+/// Byte `at` of a thread's four bytes of scales. With code c and rounding bit r the byte is x = c + 128r, and the
+/// products are bytes of c + r·… + constants. They are multiply-adds, which leave the integer units to `to_e4m3`.
 template <u32 at>
 TH_DEVICE Products products(u32 scales) {
   // Selector 4 is a zero byte.

@@ -320,7 +320,7 @@ class GroupedOperation {
   };
 
  private:
-  /// Whose tokens and token scales a tile has.
+  /// The slot of a tile's tokens and token scales.
   TH_DEVICE u32 token_slot(const pipeline::GroupTile& tile) const { return groups().slots != 0 ? tile.group : 0; }
 
   const GroupedParams& params_;

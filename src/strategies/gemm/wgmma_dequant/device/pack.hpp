@@ -17,8 +17,8 @@ TH_DEVICE constexpr u32 scale_byte(u32 code) {
   return code | (mantissa >= 1 && mantissa <= 5 ? 0x80U : 0U);
 }
 
-/// How a group of 16 is packed: its scale's byte, and what its codes' values are multiplied by before they are rounded
-/// again; 1 for codes that stay as they are.
+/// How a group of 16 is packed: its scale's byte, and the factor of its values before they are rounded again. The
+/// factor is 1 for values that stay as they are.
 struct PackedScale {
   u32 byte;
   float rescale;

@@ -1,6 +1,6 @@
 #pragma once
-/// Tokens of the fast path to e4m3, in every call: each row times a power of two that brings its largest element into
-/// (224, 448], one rounding an element, K permuted as fast_layout.hpp says.
+/// Quantizes the tokens of the fast path to e4m3, in every call. Each row is multiplied by a power of two that brings
+/// its largest element into (224, 448], with one rounding per element. K is permuted as fast_layout.hpp says.
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/warp.hpp"
@@ -13,7 +13,7 @@ namespace thresher::strategies::gemm::wgmma_dequant {
 enum class TokenFormat : u8 { fp16, bf16, nvfp4 };
 
 inline constexpr u32 quantize_threads = 256;
-/// Parts of a row that a thread keeps in registers between looking for the largest element and quantizing: rows of up
+/// Parts of a row that a thread keeps in registers between looking for the largest element and quantizing. Rows of up
 /// to quantize_threads × held_parts × 16 elements are read once.
 inline constexpr u32 held_parts = 2;
 inline constexpr u32 quantize_shared_bytes = quantize_threads / 32 * 4;
@@ -169,7 +169,7 @@ class Nvfp4Row {
   u32 thread_;
 };
 
-/// A row whose number of groups is a multiple of 4, its codes in whole words, the scales of four groups in one: every
+/// A row whose number of groups is a multiple of 4, its codes in whole words, the scales of four groups in one. Every
 /// address is known before the earlier grids are waited for, and no load has a branch of its own.
 class WholeNvfp4Row {
  public:
