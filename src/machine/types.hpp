@@ -43,6 +43,20 @@ inline constexpr bool is_same<T, T> = true;
 template <typename T, typename U>
 concept Same = is_same<T, U>;
 
+namespace detail {
+template <bool chooses_first, typename First, typename Second>
+struct Conditional {
+  using type = First;
+};
+template <typename First, typename Second>
+struct Conditional<false, First, Second> {
+  using type = Second;
+};
+}  // namespace detail
+/// std::conditional_t, for device code.
+template <bool chooses_first, typename First, typename Second>
+using conditional = typename detail::Conditional<chooses_first, First, Second>::type;
+
 /// The call of the vocabulary in the kernel's source, which the emulator's findings name. Empty on the GPU.
 #if TH_GPU
 struct Site {};

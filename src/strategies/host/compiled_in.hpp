@@ -1,6 +1,8 @@
 #pragma once
 /// Which kernels the build compiled for the host.
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "strategies/host/kernel.hpp"
@@ -11,6 +13,14 @@ struct CompiledIn {
   std::string expression;  ///< as DeviceProgram::kernels has it
   HostKernel kernel;
 };
+
+/// Calls `add` with each of the configurations as its template argument.
+template <const auto& configs, class Add>
+void for_each_config(const Add& add) {
+  [&]<std::size_t... index>(std::index_sequence<index...>) {
+    (add.template operator()<configs[index]>(), ...);
+  }(std::make_index_sequence<configs.size()>());
+}
 
 /// Null when the build did not compile it.
 [[nodiscard]] HostKernel find_compiled_in(const std::string& expression);

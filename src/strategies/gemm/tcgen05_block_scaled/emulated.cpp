@@ -1,5 +1,3 @@
-#include <utility>
-
 #include "strategies/gemm/tcgen05_block_scaled/device/operation.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/device/prepare.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
@@ -16,11 +14,6 @@ void add_one(std::vector<CompiledIn>& kernels) {
   }
 }
 
-template <std::size_t... index>
-void add(std::vector<CompiledIn>& kernels, std::index_sequence<index...>) {
-  (add_one<small_config_list[index]>(kernels), ...);
-}
-
 }  // namespace
 
 std::vector<CompiledIn> compiled_in() {
@@ -28,7 +21,7 @@ std::vector<CompiledIn> compiled_in() {
                                   {prepare_kernel_name({.dense = true}), &host_kernel<&prepare_tokens_kernel>},
                                   {pack_kernel_name(false, 1), &host_kernel<&pack_experts_kernel<1>>},
                                   {pack_kernel_name(false, 2), &host_kernel<&pack_experts_kernel<2>>}};
-  add(kernels, std::make_index_sequence<small_config_list.size()>());
+  for_each_config<small_config_list>([&]<Config config> { add_one<config>(kernels); });
   return kernels;
 }
 

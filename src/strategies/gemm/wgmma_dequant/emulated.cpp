@@ -8,13 +8,6 @@
 namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
 
-template <const auto& configs>
-void add_products(std::vector<CompiledIn>& kernels) {
-  [&]<std::size_t... index>(std::index_sequence<index...>) {
-    (kernels.push_back({kernel_expression(configs[index]), &host_kernel<&kernel<configs[index]>>}), ...);
-  }(std::make_index_sequence<configs.size()>());
-}
-
 template <TokenFormat... formats>
 void add_quantizing(std::vector<CompiledIn>& kernels) {
   (kernels.push_back({quantize_tokens_kernel_name(formats), &host_kernel<&quantize_tokens_kernel<formats>>}), ...);
@@ -34,8 +27,11 @@ std::vector<CompiledIn> compiled_in() {
                                   {pad_tokens_kernel_name(), &host_kernel<&pad_tokens_kernel>}};
   add_quantizing<TokenFormat::nvfp4, TokenFormat::fp16, TokenFormat::bf16>(kernels);
   add_packing<Packing::exact, Packing::factors, Packing::fast>(kernels);
-  add_products<small_configs>(kernels);
-  add_products<dense_default_configs>(kernels);
+  const auto add_product = [&]<Config config> {
+    kernels.push_back({kernel_expression(config), &host_kernel<&kernel<config>>});
+  };
+  for_each_config<small_configs>(add_product);
+  for_each_config<dense_default_configs>(add_product);
   return kernels;
 }
 

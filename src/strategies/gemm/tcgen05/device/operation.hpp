@@ -299,16 +299,7 @@ class GroupedOperation : public Products<config, PlainParams, GroupTile> {
 };
 
 template <Config config>
-struct Chosen {
-  using Operation = GroupedOperation<config>;
-};
-template <Config config>
-  requires(config.dense)
-struct Chosen<config> {
-  using Operation = DenseOperation<config>;
-};
-template <Config config>
-using Operation = typename Chosen<config>::Operation;
+using Operation = conditional<config.dense, DenseOperation<config>, GroupedOperation<config>>;
 
 template <Config config>
 TH_KERNEL(pipeline::threads(shape_of(config)), 1)

@@ -17,23 +17,14 @@ namespace thresher::strategies::gemm::wgmma_dequant {
 
 using namespace machine;
 
-template <Config config>
-struct OperandOf {
-  using type = ExactOperand<typename NumberType<config.operand>::type>;
-};
-template <Config config>
-  requires(config.numerics == Numerics::fast)
-struct OperandOf<config> {
-  using type = FastOperand;
-};
-
 /// How consumer warpgroups read a stage: the members that MakesOperand asks for.
 template <Config config>
 class StageOperands {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
   using Engine = EngineOf<Arch::sm_90a>;
-  using Operand = typename OperandOf<config>::type;
+  using Operand = conditional<config.numerics == Numerics::fast, FastOperand,
+                              ExactOperand<typename NumberType<config.operand>::type>>;
   using Element = typename Operand::Element;
   using Packed = typename Operand::Packed;
   static constexpr Overlap overlap = config.overlap;
@@ -116,6 +107,7 @@ TH_DEVICE float global_scale(Global<float> values, u32 index) { return values.is
 template <Config config>
 class DenseOperation : public StageOperands<config> {
  public:
+  using Params = DenseParams;
   using Operands = StageOperands<config>;
   using Operands::blocks_per_slot;
   using typename Operands::Engine;
@@ -215,6 +207,7 @@ class DenseOperation : public StageOperands<config> {
 template <Config config>
 class GroupedOperation {
  public:
+  using Params = GroupedParams;
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
   static constexpr pipeline::Hooks hooks{.makes_operand = true, .inspects = config.gathered};
@@ -327,22 +320,17 @@ class GroupedOperation {
 };
 
 template <Config config>
-struct KernelOf {
-  using Params = DenseParams;
-  static TH_DEVICE void run(const Params& params) { pipeline::run(DenseOperation<config>(params)); }
-};
-template <Config config>
-  requires(config.grouped)
-struct KernelOf<config> {
-  using Params = GroupedParams;
-  static TH_DEVICE void run(const Params& params) { pipeline::run_grouped(GroupedOperation<config>(params)); }
-};
+using Operation = conditional<config.grouped, GroupedOperation<config>, DenseOperation<config>>;
 
 /// Instantiated for each Config, by NVRTC for the GPU and by the host's compiler for the emulator.
 template <Config config>
 TH_KERNEL(pipeline::threads(shape_of(config)), config.blocks_resident)
-kernel(TH_GRID_CONSTANT const typename KernelOf<config>::Params params) {
-  KernelOf<config>::run(params);
+kernel(TH_GRID_CONSTANT const typename Operation<config>::Params params) {
+  if constexpr (config.grouped) {
+    pipeline::run_grouped(Operation<config>(params));
+  } else {
+    pipeline::run(Operation<config>(params));
+  }
 }
 
 }  // namespace thresher::strategies::gemm::wgmma_dequant
