@@ -21,13 +21,16 @@ DeviceProgram gather_program() {
           .options = {}};
 }
 
+RowsInWorkspace add_rows(std::string title, std::int64_t rows, std::int64_t row_bytes, PlannedCall& call) {
+  const std::size_t piece = add_piece(call, std::move(title), static_cast<std::size_t>(size_product(rows, row_bytes)));
+  return {piece, call.workspace[piece].offset, row_bytes};
+}
+
 RowsInWorkspace add_gathering(const ProductProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
                               PlannedCall& call) {
-  RowsInWorkspace gathered;
-  gathered.row_bytes = from ? from->row_bytes : round_up(problem.k * element_bytes(problem), tma_alignment_bytes);
-  gathered.piece =
-      add_piece(call, "gathered rows", static_cast<std::size_t>(size_product(problem.rows, gathered.row_bytes)));
-  gathered.offset = call.workspace[gathered.piece].offset;
+  const std::int64_t row_bytes =
+      from ? from->row_bytes : round_up(problem.k * element_bytes(problem), tma_alignment_bytes);
+  const RowsInWorkspace gathered = add_rows("gathered rows", problem.rows, row_bytes, call);
   KernelLaunch launch = preparation_launch("gather the rows", gather_program(), gather_kernel_name(), gather_threads);
   launch.dependent = dependent;
   launch.accesses = {{Access::Memory::tensor, row_ids_index, Access::Use::depends_on_previous},

@@ -18,6 +18,8 @@ struct RowsInWorkspace {
   std::int64_t row_bytes = 0;  ///< a multiple of 16
 };
 
+[[nodiscard]] RowsInWorkspace add_rows(std::string title, std::int64_t rows, std::int64_t row_bytes, PlannedCall& call);
+
 /// Adds the piece and, as the call's next step, the launch: rows are taken from A, whose elements have 8 or 16 bits, or
 /// from what a step before made of it.
 RowsInWorkspace add_gathering(const ProductProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,

@@ -24,4 +24,16 @@ struct NumberType<Number::e4m3> {
   using type = machine::E4M3;
 };
 
+/// A float32 rounded to 16 bits, or as it is.
+template <typename T>
+TH_DEVICE T rounded(float value) {
+  if constexpr (machine::is_same<T, machine::Half>) {
+    return machine::convert::to_half(value);
+  } else if constexpr (machine::is_same<T, machine::BFloat16>) {
+    return machine::convert::to_bfloat16(value);
+  } else {
+    return value;
+  }
+}
+
 }  // namespace thresher::strategies::gemm

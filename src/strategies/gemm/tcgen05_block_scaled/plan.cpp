@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "pipeline/grouped/tensor_tokens.hpp"
-#include "strategies/gemm/call.hpp"
+#include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/nvfp4_operands.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/device/prepare.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
@@ -51,20 +51,13 @@ WorkModel work_of(const ProductProblem& problem, const Config& config) {
 
 enum PackedPiece : std::size_t { codes_piece, scales_piece };
 
-/// Where prepared tokens lie in the workspace.
-struct PreparedTokenPieces {
-  std::size_t codes = 0;
-  std::size_t scales = 0;
-};
-
 struct Plan {
   ProductProblem problem;
   Config config;
   int multiprocessors = 0;
   std::size_t packed_scales_at = 0;
-  PreparedTokenPieces pieces{};
-  std::size_t codes_at = 0;  ///< of prepared tokens, in the workspace
-  std::size_t scales_at = 0;
+  RowsInWorkspace codes{};   ///< of prepared tokens
+  RowsInWorkspace scales{};  ///< their groups of 128 rows
 };
 
 u64 address_in(const void* memory, std::size_t offset) { return device_address(memory) + offset; }
@@ -156,8 +149,8 @@ bool reads_in_place(const Config& config, const Tensor& tokens) {
 
 PreparedTokens prepared_tokens(const Plan& plan, const CallTensors& call) {
   const u32 k = narrow(plan.problem.k);
-  return {{address_in(call.workspace, plan.codes_at)},
-          {address_in(call.workspace, plan.scales_at)},
+  return {{address_in(call.workspace, plan.codes.offset)},
+          {address_in(call.workspace, plan.scales.offset)},
           prepared_row_bytes(k),
           scale_k_blocks(k)};
 }
@@ -213,8 +206,8 @@ KernelLaunch preparing(const Plan& plan) {
   if (config.gathered) {
     launch.accesses.push_back({Access::Memory::tensor, row_ids_index, Access::Use::depends_on_previous});
   }
-  launch.accesses.push_back({Access::Memory::workspace, plan.pieces.codes, Access::Use::writes});
-  launch.accesses.push_back({Access::Memory::workspace, plan.pieces.scales, Access::Use::writes});
+  launch.accesses.push_back({Access::Memory::workspace, plan.codes.piece, Access::Use::writes});
+  launch.accesses.push_back({Access::Memory::workspace, plan.scales.piece, Access::Use::writes});
   launch.bind = [plan](const CallTensors& call, LaunchArguments& out) {
     if (plan.config.dense) {
       bind_tokens(plan, call, out);
@@ -232,11 +225,9 @@ void add_preparation(Plan& plan, PlannedCall& call) {
   const auto row_bytes = static_cast<std::int64_t>(prepared_row_bytes(k));
   const std::int64_t group_bytes = std::int64_t{scale_k_blocks(k)} * scale_block_bytes;
   const std::int64_t groups = size_product(max_row_tiles(extents, plan.config), token_scale_groups(plan.config));
-  plan.pieces.codes = add_piece(call, plan.config.dense ? "prepared tokens" : "prepared rows",
-                                static_cast<std::size_t>(size_product(rows_of_call(extents), row_bytes)));
-  plan.pieces.scales = add_piece(call, "prepared scales", static_cast<std::size_t>(size_product(groups, group_bytes)));
-  plan.codes_at = call.workspace[plan.pieces.codes].offset;
-  plan.scales_at = call.workspace[plan.pieces.scales].offset;
+  plan.codes =
+      add_rows(plan.config.dense ? "prepared tokens" : "prepared rows", rows_of_call(extents), row_bytes, call);
+  plan.scales = add_rows("prepared scales", groups, group_bytes, call);
   call.steps.emplace_back(preparing(plan));
   if (plan.config.dense) {
     call.preparation_steps = 1;
@@ -357,8 +348,8 @@ void bind_groups(const Plan& plan, const CallTensors& call, LaunchArguments& out
 std::vector<Access> accesses(const Plan& plan) {
   std::vector<Access> all{{Access::Memory::packed, codes_piece, Access::Use::reads},
                           {Access::Memory::packed, scales_piece, Access::Use::reads},
-                          {Access::Memory::workspace, plan.pieces.codes, Access::Use::depends_on_previous},
-                          {Access::Memory::workspace, plan.pieces.scales, Access::Use::depends_on_previous},
+                          {Access::Memory::workspace, plan.codes.piece, Access::Use::depends_on_previous},
+                          {Access::Memory::workspace, plan.scales.piece, Access::Use::depends_on_previous},
                           {Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous},
                           {Access::Memory::global_scale, gate_index, Access::Use::reads}};
   if (plan.config.matrices == 2) {

@@ -191,10 +191,8 @@ std::optional<PreparedTokens> add_preparation(const ProductProblem& problem, con
   const bool quantizes = kind == Preparation::quantize;
   const std::int64_t tokens = max_tokens(problem);
   PreparedTokens prepared;
-  prepared.rows.row_bytes = ceil_div(problem.k, std::int64_t{weight_block_k(config.numerics)}) * token_row_bytes;
-  prepared.rows.piece =
-      add_piece(call, "prepared tokens", static_cast<std::size_t>(size_product(tokens, prepared.rows.row_bytes)));
-  prepared.rows.offset = call.workspace[prepared.rows.piece].offset;
+  prepared.rows = add_rows("prepared tokens", tokens,
+                           ceil_div(problem.k, std::int64_t{weight_block_k(config.numerics)}) * token_row_bytes, call);
   if (quantizes) {
     prepared.factors_piece = add_piece(call, "token factors", static_cast<std::size_t>(tokens) * sizeof(float));
     prepared.factors_offset = call.workspace[prepared.factors_piece].offset;

@@ -9,21 +9,11 @@ namespace thresher::strategies::moe_layer {
 using namespace machine;
 using gemm::Number;
 using gemm::NumberType;
+using gemm::rounded;
 
 TH_DEVICE float as_float(float value) { return value; }
 TH_DEVICE float as_float(Half value) { return convert::to_float(value); }
 TH_DEVICE float as_float(BFloat16 value) { return convert::to_float(value); }
-
-template <typename T>
-TH_DEVICE T rounded(float value) {
-  if constexpr (is_same<T, Half>) {
-    return convert::to_half(value);
-  } else if constexpr (is_same<T, BFloat16>) {
-    return convert::to_bfloat16(value);
-  } else {
-    return value;
-  }
-}
 
 /// A block adds up combine_threads · thread_columns columns of one token.
 template <Number row_number, Number out_number>

@@ -3,6 +3,7 @@
 /// product takes. Another applies the activation to its float32 results.
 #include "machine/launch.hpp"
 #include "strategies/gemm/device/definition.hpp"
+#include "strategies/gemm/device/number_type.hpp"
 #include "strategies/gemm/two_pass/params.hpp"
 
 namespace thresher::strategies::gemm::two_pass {
@@ -98,22 +99,6 @@ copy_rows(TH_GRID_CONSTANT const WidenParameters parameters) {
   Global<Vector<Word, plain_elements_per_thread>>{parameters.out}.store(index, eight);
 }
 
-/// The output format's bit pattern.
-template <typename Out>
-struct Round;
-template <>
-struct Round<Half> {
-  static TH_DEVICE Half from(float value) { return convert::to_half(value); }
-};
-template <>
-struct Round<BFloat16> {
-  static TH_DEVICE BFloat16 from(float value) { return convert::to_bfloat16(value); }
-};
-template <>
-struct Round<float> {
-  static TH_DEVICE float from(float value) { return value; }
-};
-
 /// In float32 with one rounding to Out. The scales are applied in float64, so that no order of theirs overflows early.
 template <ActivationCode kind, typename Out>
 TH_KERNEL(threads, 1)
@@ -135,7 +120,7 @@ activate(TH_GRID_CONSTANT const ActivateParameters parameters) {
   for (u32 i = 0; i < outputs_per_thread; ++i) {
     const auto gate = static_cast<float>(gates.at[i] * gate_scale);
     const auto up = static_cast<float>(ups.at[i] * up_scale);
-    outputs.at[i] = Round<Out>::from(definition::activate(kind, gate, up, constants));
+    outputs.at[i] = rounded<Out>(definition::activate(kind, gate, up, constants));
   }
   const u32 column = at.column * outputs_per_thread;
   const Global<Out> row = Global<Out>{parameters.out}.offset(at.row * parameters.out_stride + column);
