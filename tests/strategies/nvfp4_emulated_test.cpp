@@ -63,8 +63,8 @@ std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::u
 }
 
 /// The dense ones come first.
-constexpr auto num_dense_configs = static_cast<std::size_t>(
-    std::ranges::count_if(small_configs, [](const Config& config) { return !config.grouped; }));
+constexpr auto num_dense_configs =
+    static_cast<std::size_t>(std::ranges::count_if(small_configs, [](const Config& config) { return config.dense; }));
 
 class EmulatedNvfp4 : public ::testing::TestWithParam<std::size_t> {
  protected:

@@ -1,7 +1,12 @@
 #pragma once
-/// The members that configurations of product kernels share, and the problem that a configuration stands for.
+/// The members that configurations of product kernels share, and what families of such kernels have in common.
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "strategies/gemm/formats.hpp"
 #include "strategies/gemm/problem.hpp"
+#include "strategies/kernel_strategy.hpp"
 
 namespace thresher::strategies::gemm {
 
@@ -21,11 +26,13 @@ void set_outputs(Config& config, const ProductProblem& problem) {
   config.gathered = problem.layout == ProductRows::gathered;
 }
 
-/// The problem of a configuration for these operands, without extents. `is_dense` says whether it has static tiles.
+/// The problem of a configuration for these operands, without extents.
 template <class Config>
-ProductProblem problem_of(const Config& config, bool is_dense, const OperandFormats& operands) {
+ProductProblem problem_of(const Config& config, const OperandFormats& operands) {
   ProductProblem problem;
-  problem.layout = is_dense ? ProductRows::dense : config.gathered ? ProductRows::gathered : ProductRows::contiguous;
+  problem.layout = config.dense      ? ProductRows::dense
+                   : config.gathered ? ProductRows::gathered
+                                     : ProductRows::contiguous;
   problem.a = operands.tokens;
   problem.b = operands.weights;
   problem.out = format_of(config.output);
@@ -36,5 +43,64 @@ ProductProblem problem_of(const Config& config, bool is_dense, const OperandForm
   }
   return problem;
 }
+
+/// The base of families whose configurations are `dense`, with static tiles, or have groups. `Own` has beside what
+/// KernelFamily asks for:
+///
+///   formats(config)                              of tokens and weights
+///   multi_tile_sample(problem, config, rest)     a sample whose K ends `rest` behind whole slots
+///   smallest_sample(problem, config)
+///   k_granule(config)                            the least rest
+///   profile_shape(config)                        of a dense kernel
+///   default_configs(), small_configs()           compiled ahead, and for the emulator
+template <class Own, class OfConfig>
+struct ProductFamily : FamilyDefaults<ProductProblem, OfConfig> {
+  using Config = OfConfig;
+  static constexpr Overrides overrides{.own_choice = true,
+                                       .candidates = true,
+                                       .work = true,
+                                       .profiled = true,
+                                       .edges = true,
+                                       .built_in = true,
+                                       .samples = true};
+
+  static std::optional<ProfiledCall> profiled(const ProductProblem& problem, const Config& config,
+                                              const DeviceSpec& device, const ProfileRequest& request) {
+    if (!config.dense) {
+      return std::nullopt;
+    }
+    Config wanted = config;
+    wanted.profiled = request.timestamps;
+    wanted.ablation = request.ablation;
+    PlannedCall call = Own::plan(problem, wanted, device);
+    const std::size_t step = call.preparation_steps;
+    return ProfiledCall{std::move(call), step, Own::profile_shape(wanted)};
+  }
+
+  /// With a rest along K in the last slot, for static tiles also without one, and as small as there are.
+  static std::vector<ProductProblem> edges(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+    std::vector<ProductProblem> found{Own::multi_tile_sample(problem, config, Own::k_granule(config))};
+    if (config.dense) {
+      found.push_back(Own::multi_tile_sample(problem, config, 0));
+    }
+    found.push_back(Own::smallest_sample(problem, config));
+    return found;
+  }
+
+  static std::vector<Sample<ProductProblem>> built_in() { return samples_of(Own::default_configs()); }
+  static std::vector<Sample<ProductProblem>> samples() { return samples_of(Own::small_configs()); }
+
+ private:
+  template <class Configs>
+  static std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
+    std::vector<Sample<ProductProblem>> found;
+    for (const Config& config : configs) {
+      const ProductProblem problem = problem_of(config, Own::formats(config));
+      found.push_back(
+          {Own::multi_tile_sample(problem, config, Own::k_granule(config)), Own::knob_table().knobs(config)});
+    }
+    return found;
+  }
+};
 
 }  // namespace thresher::strategies::gemm

@@ -141,23 +141,15 @@ std::vector<Knob<Config>> tensor_knobs(std::vector<Knob<Config>> own, std::strin
   return own;
 }
 
-/// The base of both families. `Own` has beside what KernelFamily asks for:
+/// The base of both families. `Own` has beside what ProductFamily asks for:
 ///
-///   set_operands(config, problem), formats(config)   what is multiplied, and the formats of tokens and weights
+///   set_operands(config, problem)   sets what is multiplied
 ///   kernel_shape(config)
-///   grouped_widths                                   the widths of groups' tiles that are worth predicting
-///   k_granule(config), n_granule                     samples: the least along K, and the outputs that groups' have
-///   default_configs(), small_configs()               compiled ahead, and for the emulator
+///   grouped_widths                  the widths of groups' tiles that are worth predicting
+///   n_granule                       samples: the outputs that groups' have are a multiple of it
 template <class Own, class OfConfig>
-struct TensorFamily : FamilyDefaults<ProductProblem, OfConfig> {
+struct TensorFamily : ProductFamily<Own, OfConfig> {
   using Config = OfConfig;
-  static constexpr Overrides overrides{.own_choice = true,
-                                       .candidates = true,
-                                       .work = true,
-                                       .profiled = true,
-                                       .edges = true,
-                                       .built_in = true,
-                                       .samples = true};
 
   static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
     Config config;
@@ -188,31 +180,31 @@ struct TensorFamily : FamilyDefaults<ProductProblem, OfConfig> {
     return tensor_infeasible_reasons(problem, Own::kernel_shape(config), device);
   }
 
-  static std::optional<ProfiledCall> profiled(const ProductProblem& problem, const Config& config,
-                                              const DeviceSpec& device, const ProfileRequest& request) {
-    if (!config.dense) {
-      return std::nullopt;
-    }
-    Config wanted = config;
-    wanted.profiled = request.timestamps;
-    wanted.ablation = request.ablation;
-    PlannedCall call = Own::plan(problem, wanted, device);
-    const std::size_t step = call.preparation_steps;
-    return ProfiledCall{std::move(call), step, pipeline::profile_shape(shape_of(wanted))};
-  }
+  static pipeline::Shape profile_shape(const Config& config) { return pipeline::profile_shape(shape_of(config)); }
 
-  /// With a rest along K in the last slot, and of static tiles without one; and as small as there are.
-  static std::vector<ProductProblem> edges(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
-    std::vector<ProductProblem> found{multi_tile_sample(problem, config, Own::k_granule(config))};
+  /// Beyond a tile and the ring in every dimension, and few enough to be quick. A persistent block has more than one
+  /// tile.
+  static ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
+    const std::int64_t outputs = tile_outputs(config);
+    const TensorKernelShape kernel = Own::kernel_shape(config);
     if (config.dense) {
-      found.push_back(multi_tile_sample(problem, config, 0));
+      return with_extents(problem, {.experts = 1,
+                                    .rows = config.block_tokens + 1,
+                                    .n = (config.persistent ? 2 : 1) * outputs + 5,
+                                    .k = std::int64_t{kernel.slot_k} * (config.split_k * config.stages + 1) + rest});
     }
-    found.push_back(smallest_sample(problem, config));
-    return found;
+    return with_extents(problem, {.experts = 5,
+                                  .rows = config.block_tokens * 3 / 2 + 21,
+                                  .n = outputs + round_up(std::int64_t{5}, Own::n_granule),
+                                  .k = std::int64_t{kernel.slot_k} * config.split_k * (config.stages + 1) + rest});
   }
-
-  static std::vector<Sample<ProductProblem>> built_in() { return samples_of(Own::default_configs()); }
-  static std::vector<Sample<ProductProblem>> samples() { return samples_of(Own::small_configs()); }
+  static ProductProblem smallest_sample(const ProductProblem& problem, const Config& config) {
+    return with_extents(
+        problem, {.experts = 3,
+                  .rows = config.dense ? 1 : 2,
+                  .n = config.dense ? 1 : Own::n_granule,
+                  .k = std::int64_t{Own::kernel_shape(config).slot_k} * (config.split_k - 1) + Own::k_granule(config)});
+  }
 
  private:
   static std::vector<Config> static_candidates(const ProductProblem& problem, const Config& own) {
@@ -247,40 +239,6 @@ struct TensorFamily : FamilyDefaults<ProductProblem, OfConfig> {
           found.push_back(config);
         }
       }
-    }
-    return found;
-  }
-
-  /// Beyond a tile and the ring in every dimension, and few enough to be quick. A persistent block has more than one
-  /// tile.
-  static ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
-    const std::int64_t outputs = tile_outputs(config);
-    const TensorKernelShape kernel = Own::kernel_shape(config);
-    if (config.dense) {
-      return with_extents(problem, {.experts = 1,
-                                    .rows = config.block_tokens + 1,
-                                    .n = (config.persistent ? 2 : 1) * outputs + 5,
-                                    .k = std::int64_t{kernel.slot_k} * (config.split_k * config.stages + 1) + rest});
-    }
-    return with_extents(problem, {.experts = 5,
-                                  .rows = config.block_tokens * 3 / 2 + 21,
-                                  .n = outputs + round_up(std::int64_t{5}, Own::n_granule),
-                                  .k = std::int64_t{kernel.slot_k} * config.split_k * (config.stages + 1) + rest});
-  }
-  static ProductProblem smallest_sample(const ProductProblem& problem, const Config& config) {
-    return with_extents(
-        problem, {.experts = 3,
-                  .rows = config.dense ? 1 : 2,
-                  .n = config.dense ? 1 : Own::n_granule,
-                  .k = std::int64_t{Own::kernel_shape(config).slot_k} * (config.split_k - 1) + Own::k_granule(config)});
-  }
-  template <class Configs>
-  static std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
-    std::vector<Sample<ProductProblem>> found;
-    for (const Config& config : configs) {
-      found.push_back(
-          {multi_tile_sample(problem_of(config, config.dense, Own::formats(config)), config, Own::k_granule(config)),
-           Own::knob_table().knobs(config)});
     }
     return found;
   }

@@ -17,7 +17,7 @@ namespace thresher::strategies::gemm::wgmma_dequant {
 using pipeline::Overlap;
 
 struct Config {
-  bool grouped = false;
+  bool dense = true;  ///< static tiles of one gate and up; else groups with a directory
   Numerics numerics = Numerics::exact;
   Number operand = Number::fp16;  ///< exact: tokens, and what weights are dequantized to
   Number output = Number::fp16;
@@ -99,7 +99,7 @@ TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
 
 /// Whole kibibytes, as Shape wants them.
 TH_DEVICE constexpr int staging_bytes(const Config& c) {
-  if (c.grouped) {
+  if (!c.dense) {
     return finish_staging_bytes(c.output, c.matrices == 2 ? 1 : 2);
   }
   constexpr int pitch_bytes = static_cast<int>(pipeline::transposed_pitch_bytes);
@@ -115,7 +115,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .split_blocks = c.split_k,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
-      .persistent = c.grouped,
+      .persistent = !c.dense,
       .release_early = true,
       .profiled = c.profiled,
       .ablation = c.ablation,

@@ -19,11 +19,11 @@ std::string spelling(Packing packing) {
 }
 
 KnobTable<Config> make_table() {
-  const auto dense = [](const Config& config) { return !config.grouped; };
-  const auto grouped = [](const Config& config) { return config.grouped; };
+  const auto dense = [](const Config& config) { return config.dense; };
+  const auto grouped = [](const Config& config) { return !config.dense; };
   return {
       "thresher::strategies::gemm::wgmma_dequant::Config",
-      {from_problem(flag("grouped", &Config::grouped, "")),
+      {from_problem(flag("dense", &Config::dense, "")),
        numerics_knob("numerics", &Config::numerics,
                      "value x scale enters the tensor cores exactly, or rounded to e4m3 at twice the rate"),
        number_knob("operand", &Config::operand),
@@ -70,14 +70,14 @@ std::string kernel_expression(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("{} packed{}, {} outputs x {} tokens, split {}",
-                               config.grouped ? "grouped_gemm" : "dual_gemm",
-                               config.numerics == Numerics::fast ? " fast" : "", tile_outputs(config),
-                               config.block_tokens, config.split_k),
-          .text = "#include \"strategies/gemm/wgmma_dequant/device/operation.hpp\"\n",
-          .kernels = {kernel_expression(config)},
-          .options = {},
-          .only_arch = Arch::sm_90a};
+  return {
+      .title = fmt::format("{} packed{}, {} outputs x {} tokens, split {}", config.dense ? "dual_gemm" : "grouped_gemm",
+                           config.numerics == Numerics::fast ? " fast" : "", tile_outputs(config), config.block_tokens,
+                           config.split_k),
+      .text = "#include \"strategies/gemm/wgmma_dequant/device/operation.hpp\"\n",
+      .kernels = {kernel_expression(config)},
+      .options = {},
+      .only_arch = Arch::sm_90a};
 }
 
 DeviceProgram preparation_program() {

@@ -42,7 +42,7 @@ ExpertBytes expert_bytes(const Config& config, std::int64_t n, std::int64_t k) {
 /// A change of the layouts is another name.
 std::string layout_name(const Config& config) {
   const std::string name = config.numerics == Numerics::fast ? "nvfp4-fast-sm90-1" : "nvfp4-exact-sm90-1";
-  return config.grouped ? name + (config.matrices == 2 ? "-experts" : "-experts-single") : name;
+  return config.dense ? name : name + (config.matrices == 2 ? "-experts" : "-experts-single");
 }
 
 PackExpertsParams pack_params(const CallTensors& call, const Config& config, std::size_t factors_at) {
@@ -57,7 +57,7 @@ PackExpertsParams pack_params(const CallTensors& call, const Config& config, std
   params.first.row_factors = {device_address(call.packed) + factors_at};
   params.first.k_blocks = bytes.k_blocks;
   params.first.output_groups = bytes.output_groups;
-  if (config.grouped) {
+  if (!config.dense) {
     set_expert_strides(gate, up, params);
     params.packed_bytes = static_cast<std::uint64_t>(bytes.blocks);
     params.expert_factors = narrow(bytes.factors / static_cast<std::int64_t>(sizeof(float)));
@@ -71,10 +71,10 @@ void bind_packing(const CallTensors& call, const Config& config, std::size_t fac
   constexpr u32 warps = threads / 32;
   params.expert_blocks = packing == Packing::factors ? params.first.output_groups * fast::group_factors / warps
                                                      : params.first.output_groups * params.first.k_blocks;
-  if (config.grouped) {
-    out.set(params);
-  } else {
+  if (config.dense) {
     out.set(params.first);
+  } else {
+    out.set(params);
   }
   out.grid.x = params.expert_blocks * narrow(weight_extents(gate_of(call)).experts);
 }
@@ -82,7 +82,7 @@ void bind_packing(const CallTensors& call, const Config& config, std::size_t fac
 KernelLaunch packing_launch(const Config& config, std::size_t factors_at, Packing packing) {
   KernelLaunch launch = gemm::packing_launch(
       packing == Packing::factors ? "find the rows' factors" : "pack the weights", preparation_program(),
-      config.grouped ? pack_experts_kernel_name(packing, config.matrices) : pack_kernel_name(packing), threads,
+      config.dense ? pack_kernel_name(packing) : pack_experts_kernel_name(packing, config.matrices), threads,
       config.matrices);
   launch.accesses.push_back(
       {Access::Memory::packed, packing == Packing::factors ? row_factors_piece : blocks_piece, Access::Use::writes});
@@ -255,10 +255,10 @@ struct PackedLaunch {
   std::optional<RowsInWorkspace> rows{};  ///< where tokens are read, if not from A
 
   void bind(const CallTensors& call, LaunchArguments& out) const {
-    if (config.grouped) {
-      bind_grouped(call, out);
-    } else {
+    if (config.dense) {
       bind_dense(call, out);
+    } else {
+      bind_grouped(call, out);
     }
   }
 
@@ -350,12 +350,12 @@ KernelLaunch multiplying(const PackedLaunch& product) {
   launch.expression = kernel_expression(config);
   launch.block.x = narrow(pipeline::threads(shape));
   launch.cluster.x = narrow(config.split_k);
-  launch.shared_bytes = narrow(config.grouped ? pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts))
-                                              : pipeline::shared_bytes(shape));
+  launch.shared_bytes = narrow(config.dense ? pipeline::shared_bytes(shape)
+                                            : pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts)));
   launch.registers = registers_at_launch(pipeline::threads(shape) * config.blocks_resident, config.loader_registers,
                                          config.math_registers);
   launch.dependent = config.dependent_launch;
-  launch.persistent = config.grouped;
+  launch.persistent = !config.dense;
   launch.accesses = product.accesses();
   launch.bind = [product](const CallTensors& call, LaunchArguments& out) {
     product.bind(call, out);
@@ -378,7 +378,7 @@ Preparation preparation(const Config& config, Format tokens, std::int64_t k) {
   if (tokens == Format::nvfp4) {
     return Preparation::dequantize;
   }
-  return !config.grouped && k % block_k != 0 && config.block_tokens > few_tokens ? Preparation::pad : Preparation::none;
+  return config.dense && k % block_k != 0 && config.block_tokens > few_tokens ? Preparation::pad : Preparation::none;
 }
 
 PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors) {
@@ -393,7 +393,7 @@ PlannedCall planned_call(const ProductProblem& problem, const Config& config, in
   product.prepared = add_preparation(problem, config, call);
   if (product.prepared) {
     product.rows = product.prepared->rows;
-    call.preparation_steps = config.grouped ? 0 : 1;
+    call.preparation_steps = config.dense ? 1 : 0;
   }
   const Preparation kind = preparation(config, problem.a, problem.k);
   if (kind == Preparation::none || kind == Preparation::pad) {

@@ -153,48 +153,21 @@ WorkModel work_of(const ProductProblem& problem, const Config& config) {
     const double bits = 2.0 * prepared_bits(config);
     work.parts.emplace_back(MemoryPass{"gathering the rows", usual_rows(problem) * k * bits / 8, true});
   }
-  work.parts.emplace_back(config.grouped ? grouped_product(problem, config) : dense_product(problem, config));
+  work.parts.emplace_back(config.dense ? dense_product(problem, config) : grouped_product(problem, config));
   return work;
-}
-
-// --- samples
-
-/// With such a rest of K dense tokens of 16 bits are padded first; without one they are read where they lie.
-constexpr std::int64_t ragged_k = 16;
-
-/// One more than the stages, for each half of a split, and `rest`.
-ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
-  return with_extents(problem, {.experts = 5,
-                                .rows = config.grouped ? 2 * config.block_tokens + 21 : config.block_tokens + 1,
-                                .n = tile_outputs(config) + 5,
-                                .k = std::int64_t{stage_k(config)} * (config.split_k * config.stages + 1) + rest});
-}
-
-template <class Configs>
-std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
-  std::vector<Sample<ProductProblem>> found;
-  for (const Config& config : configs) {
-    const OperandFormats operands{config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4, Format::nvfp4};
-    const ProductProblem problem = problem_of(config, !config.grouped, operands);
-    found.push_back({multi_tile_sample(problem, config, ragged_k), knob_table().knobs(config)});
-  }
-  return found;
 }
 
 // --- the family
 
-struct Family : FamilyDefaults<ProductProblem, Config> {
+struct Family : ProductFamily<Family, Config> {
   static constexpr std::string_view name = "packed";
   static constexpr std::string_view summary =
       "NVFP4 weights, of all experts too, packed once and made into the operand of wgmma in registers";
-  static constexpr Overrides overrides{.own_choice = true,
-                                       .completed = true,
-                                       .candidates = true,
-                                       .work = true,
-                                       .profiled = true,
-                                       .edges = true,
-                                       .built_in = true,
-                                       .samples = true};
+  static constexpr Overrides overrides = [] {
+    Overrides all = ProductFamily<Family, Config>::overrides;
+    all.completed = true;
+    return all;
+  }();
 
   static const KnobTable<Config>& knob_table() { return wgmma_dequant::knob_table(); }
 
@@ -211,7 +184,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
   }
 
   static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
-    return {.grouped = !has_static_tiles(problem)};
+    return {.dense = has_static_tiles(problem)};
   }
   static Config completed(Config config, const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
     set_outputs(config, problem);
@@ -221,18 +194,18 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
   static std::vector<Config> candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
                                         const DeviceSpec&) {
     const Numerics numerics = asked_numerics(knobs);
-    return own.grouped ? grouped_candidates(numerics, problem.matrices(), problem.rows)
-                       : dense_candidates(numerics, problem.rows);
+    return own.dense ? dense_candidates(numerics, problem.rows)
+                     : grouped_candidates(numerics, problem.matrices(), problem.rows);
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     InfeasibleReasons found;
     check_stage(config, found);
     check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
-    if (config.grouped) {
-      check_grouped(problem, config, device, found);
-    } else {
+    if (config.dense) {
       check_dense(config, device, found);
+    } else {
+      check_grouped(problem, config, device, found);
     }
     return found.take();
   }
@@ -243,34 +216,29 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
     return planned_call(problem, config, device.multiprocessors);
   }
 
-  static std::optional<ProfiledCall> profiled(const ProductProblem& problem, const Config& config,
-                                              const DeviceSpec& device, const ProfileRequest& request) {
-    if (config.grouped) {
-      return std::nullopt;
-    }
-    Config wanted = config;
-    wanted.profiled = request.timestamps;
-    wanted.ablation = request.ablation;
-    PlannedCall call = plan(problem, wanted, device);
-    const std::size_t step = call.preparation_steps;
-    return ProfiledCall{std::move(call), step, shape_of(wanted)};
+  static OperandFormats formats(const Config& config) {
+    return {config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4, Format::nvfp4};
   }
+  /// With such a rest of K dense tokens of 16 bits are padded first; without one they are read where they lie.
+  static std::int64_t k_granule(const Config&) { return 16; }
+  /// One more than the stages, for each half of a split, and `rest`.
+  static ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
+    return with_extents(problem, {.experts = 5,
+                                  .rows = config.dense ? config.block_tokens + 1 : 2 * config.block_tokens + 21,
+                                  .n = tile_outputs(config) + 5,
+                                  .k = std::int64_t{stage_k(config)} * (config.split_k * config.stages + 1) + rest});
+  }
+  static ProductProblem smallest_sample(const ProductProblem& problem, const Config& config) {
+    return with_extents(problem, {.experts = 3, .rows = config.dense ? 1 : 2, .n = 1, .k = k_granule(config)});
+  }
+  static pipeline::Shape profile_shape(const Config& config) { return shape_of(config); }
 
-  static std::vector<ProductProblem> edges(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
-    std::vector<ProductProblem> found{multi_tile_sample(problem, config, ragged_k)};
-    if (!config.grouped) {
-      found.push_back(multi_tile_sample(problem, config, 0));
-    }
-    found.push_back(with_extents(problem, {.experts = 3, .rows = config.grouped ? 2 : 1, .n = 1, .k = ragged_k}));
+  static std::vector<Config> default_configs() {
+    std::vector<Config> found = grouped_default_configs();
+    found.insert(found.end(), dense_default_configs.begin(), dense_default_configs.end());
     return found;
   }
-  static std::vector<Sample<ProductProblem>> built_in() {
-    std::vector<Sample<ProductProblem>> found = samples_of(dense_default_configs);
-    const std::vector<Sample<ProductProblem>> grouped = samples_of(grouped_default_configs());
-    found.insert(found.end(), grouped.begin(), grouped.end());
-    return found;
-  }
-  static std::vector<Sample<ProductProblem>> samples() { return samples_of(small_configs); }
+  static const auto& small_configs() { return wgmma_dequant::small_configs; }
 };
 
 }  // namespace

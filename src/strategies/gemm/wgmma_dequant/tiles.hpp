@@ -89,7 +89,7 @@ inline constexpr auto dense_default_configs = [] {
 
 /// Groups of few rows, fast: two thread blocks a multiprocessor hide each other's waits.
 constexpr Config fast_decode(int matrices, int tokens) {
-  return {.grouped = true,
+  return {.dense = false,
           .numerics = Numerics::fast,
           .matrices = matrices,
           .block_tokens = tokens,
@@ -102,7 +102,7 @@ constexpr Config fast_decode(int matrices, int tokens) {
 /// Exact numerics issue more instructions for a weight. With 16 tokens a warpgroup dequantizes the next block beside
 /// its products; one matrix alone stages twice the outputs, which cost a stage.
 constexpr Config exact_decode_16(int matrices) {
-  return {.grouped = true,
+  return {.dense = false,
           .matrices = matrices,
           .block_tokens = 16,
           .blocks_per_slot = 4,
@@ -113,7 +113,7 @@ constexpr Config exact_decode_16(int matrices) {
 
 /// Above, four warpgroups in one block hide each other's waits.
 constexpr Config exact_decode(int matrices, int tokens) {
-  return {.grouped = true,
+  return {.dense = false,
           .matrices = matrices,
           .math_warpgroups = 4,
           .block_tokens = tokens,
@@ -129,7 +129,7 @@ constexpr Config exact_decode(int matrices, int tokens) {
 /// accumulators need it.
 constexpr Config grouped_prefill(Numerics numerics, int matrices, int warpgroups, int tokens) {
   const bool is_fast = numerics == Numerics::fast;
-  Config config{.grouped = true,
+  Config config{.dense = false,
                 .numerics = numerics,
                 .matrices = matrices,
                 .math_warpgroups = warpgroups,
@@ -216,8 +216,8 @@ inline constexpr std::array small_configs{
            .block_tokens = 16,
            .stages = 2,
            .overlap = Overlap::block},
-    Config{.grouped = true, .block_tokens = 16, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
-    Config{.grouped = true,
+    Config{.dense = false, .block_tokens = 16, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
+    Config{.dense = false,
            .operand = Number::bf16,
            .output = Number::bf16,
            .matrices = 1,
@@ -227,7 +227,7 @@ inline constexpr std::array small_configs{
            .least_tokens = 32,
            .token_step = 32,
            .stages = 3},
-    Config{.grouped = true,
+    Config{.dense = false,
            .output = Number::fp32,
            .activation = ActivationCode::swiglu_clamped,
            .bias = true,
@@ -238,13 +238,13 @@ inline constexpr std::array small_configs{
            .overlap = Overlap::block,
            .loader_registers = 40,
            .math_registers = 216},
-    Config{.grouped = true,
+    Config{.dense = false,
            .numerics = Numerics::fast,
            .block_tokens = 16,
            .stages = 2,
            .overlap = Overlap::none,
            .dependent_launch = false},
-    Config{.grouped = true,
+    Config{.dense = false,
            .numerics = Numerics::fast,
            .output = Number::bf16,
            .matrices = 1,
@@ -253,7 +253,7 @@ inline constexpr std::array small_configs{
            .block_tokens = 64,
            .blocks_per_slot = 1,
            .stages = 3},
-    Config{.grouped = true,
+    Config{.dense = false,
            .numerics = Numerics::fast,
            .output = Number::bf16,
            .activation = ActivationCode::gelu_tanh,

@@ -320,16 +320,16 @@ class GroupedOperation {
 };
 
 template <Config config>
-using Operation = conditional<config.grouped, GroupedOperation<config>, DenseOperation<config>>;
+using Operation = conditional<config.dense, DenseOperation<config>, GroupedOperation<config>>;
 
 /// Instantiated for each Config, by NVRTC for the GPU and by the host's compiler for the emulator.
 template <Config config>
 TH_KERNEL(pipeline::threads(shape_of(config)), config.blocks_resident)
 kernel(TH_GRID_CONSTANT const typename Operation<config>::Params params) {
-  if constexpr (config.grouped) {
-    pipeline::run_grouped(Operation<config>(params));
-  } else {
+  if constexpr (config.dense) {
     pipeline::run(Operation<config>(params));
+  } else {
+    pipeline::run_grouped(Operation<config>(params));
   }
 }
 
