@@ -11,7 +11,7 @@
 namespace {
 
 using namespace thresher;
-using namespace thresher::strategies::dual_gemm::fused;
+using namespace thresher::strategies::gemm::fused;
 
 machine::TensorMap map_of(const std::vector<std::uint16_t>& data, std::uint64_t rows, std::uint64_t columns,
                           std::uint32_t box_rows) {

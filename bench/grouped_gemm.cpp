@@ -40,7 +40,7 @@ namespace {
 
 using thresher::strategies::gemm::Product;
 using namespace thresher;
-namespace grouped = strategies::grouped_gemm;
+namespace grouped = strategies::gemm;
 
 constexpr double dram_bytes_per_us = 4.30e6;
 constexpr double flops_per_us_16bit = 800e6;

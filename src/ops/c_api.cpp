@@ -1,4 +1,6 @@
-// The C interface: errors, devices and structs that can grow.
+// The C interface: errors, devices, structs that can grow, and the tensors and options of all operations.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "core/printable.hpp"
@@ -16,7 +18,7 @@ void require_buffer(const char* to, std::size_t capacity) {
   }
 }
 
-/// As much as fits.
+/// As much of the text as fits.
 void copy_text(const std::string& text, char* to, std::size_t capacity) {
   require_buffer(to, capacity);
   const std::size_t length = std::min(text.size(), capacity - 1);
@@ -24,11 +26,31 @@ void copy_text(const std::string& text, char* to, std::size_t capacity) {
   to[length] = '\0';
 }
 
+Tensor matrix_tensor(const thresher_matrix* matrix, const char* argument, OperandRole role) {
+  const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
+  Tensor tensor =
+      with_scales(matrix_of(given.data, format_of(given.format, (std::string(argument) + ".format").c_str()),
+                            given.shape[0], given.shape[1], given.row_stride, id_of(given.device)),
+                  role, given.scales, given.scale_layout, given.global_scale);
+  tensor.scales.powers_of_two =
+      truth(given.scales_are_powers_of_two, (std::string(argument) + ".scales_are_powers_of_two").c_str());
+  return tensor;
+}
+
+/// A constant that `activation` has no use for is as the problem's _init function sets it, or 0.
+void require_unused(const Activation& activation, float value, float unset, const char* member) {
+  if (activation.kind != ActivationKind::swiglu_clamped && value != unset && value != 0.0F) {
+    refuse(fmt::format(
+        "problem.{} is {}, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it",
+        member, value));
+  }
+}
+
 }  // namespace
 
 thresher_status fail(thresher_status status, const char* sentence) noexcept {
   try {
-    // What a compiler says has lines.
+    // A compiler's message has lines.
     last_error = status == THRESHER_COMPILE ? printable_lines(sentence) : printable(sentence);
   } catch (const std::bad_alloc&) {
     last_error.clear();
@@ -83,6 +105,13 @@ Format format_of(thresher_format format, const char* argument) {
   return enumerator(format, all_formats.back(), argument);
 }
 
+std::optional<Format> optional_format(thresher_format format, const char* member, std::int32_t has_format,
+                                      const char* switch_name) {
+  const bool is_set = truth(has_format, switch_name);
+  require_used(format, 0, member, is_set, switch_name);
+  return is_set ? std::optional(format_of(format, member)) : std::nullopt;
+}
+
 DeviceId id_of(thresher_device device) {
   const DeviceKind kind = enumerator(device.kind, DeviceKind::cuda, "device.kind");
   if (device.ordinal < 0 || (kind == DeviceKind::cpu && device.ordinal != 0)) {
@@ -130,6 +159,101 @@ Tensor optional_tensor(const thresher_tensor* tensor, const char* argument) {
   return tensor == nullptr ? Tensor{} : tensor_of(tensor, argument);
 }
 
+Format bias_format_of(const void* bias, thresher_format format, const char* argument) {
+  const Format made = format_of(format, argument);
+  if (bias == nullptr && format != THRESHER_FP32) {
+    refuse(fmt::format("{} is {} without a bias: leave it 0", argument, name(made)));
+  }
+  return made;
+}
+
+Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+                 DeviceId device) {
+  Tensor tensor = Tensor::contiguous(const_cast<void*>(data), format, {rows, columns}, device);
+  if (row_stride != 0) {
+    tensor.strides[0] = row_stride;
+  }
+  return tensor;
+}
+
+Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout,
+                   const float* global_scale) {
+  tensor.describe_scales(role);
+  tensor.scales.data = scales;
+  tensor.scales.layout = enumerator(layout, all_scale_layouts.back(), "scale_layout");
+  tensor.global_scale = global_scale;
+  return tensor;
+}
+
+Tensor tokens_of(Format format, std::int64_t rows, std::int64_t columns, const FlatTokens& flat, DeviceId device) {
+  return with_scales(matrix_of(flat.data, format, rows, columns, flat.row_stride, device), OperandRole::tokens,
+                     flat.scales, flat.scale_layout, flat.global_scale);
+}
+
+Tensor output_of(const thresher_matrix* matrix, const char* argument) {
+  return matrix_tensor(matrix, argument, OperandRole::tokens);
+}
+
+Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role) {
+  Tensor tensor = matrix_tensor(matrix, argument, role);
+  if (tensor.scales.powers_of_two) {
+    refuse(std::string(argument) + ".scales_are_powers_of_two is 1, expected 0: only those of an output are found");
+  }
+  return tensor;
+}
+
+Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset) {
+  const Activation made{.kind = enumerator(kind, all_activation_kinds.back(), "problem.activation"),
+                        .alpha = alpha,
+                        .limit = limit,
+                        .up_offset = up_offset};
+  require_unused(made, alpha, default_activation.alpha, "alpha");
+  require_unused(made, limit, default_activation.limit, "limit");
+  require_unused(made, up_offset, default_activation.up_offset, "up_offset");
+  return made;
+}
+
+Activation activation_of(std::int32_t kind, const float* constants) {
+  return constants == nullptr
+             ? activation_of(kind, default_activation.alpha, default_activation.limit, default_activation.up_offset)
+             : activation_of(kind, constants[0], constants[1], constants[2]);
+}
+
+Numerics numerics_of(std::int32_t numerics) { return enumerator(numerics, all_numerics.back(), "numerics"); }
+
+DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads) {
+  return {.strategy = text_or_empty(strategy), .knobs = Knobs::parse(text_or_empty(knobs)), .threads = threads};
+}
+
+DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
+  if (options == nullptr) {
+    return {};
+  }
+  const thresher_dual_gemm_options given = known(options, "options", offsetof(thresher_dual_gemm_options, threads), {});
+  return options_of(given.strategy, given.knobs, given.threads);
+}
+
+static_assert(THRESHER_BLOCK_ALIGNMENT == block_alignment && THRESHER_BLOCK_ALIGNMENT_ON_GPU == block_alignment_on_gpu);
+
+std::span<const std::byte> block_of(const void* block, std::size_t bytes) {
+  return {&required(static_cast<const std::byte*>(block), "block"), bytes};
+}
+
+std::span<std::byte> block_of(void* block, std::size_t bytes) {
+  (void)required(static_cast<const std::byte*>(block), "block");
+  return {static_cast<std::byte*>(block), bytes};
+}
+
+PackedCheck check_of(std::int32_t check) { return enumerator(check, PackedCheck::content, "check"); }
+
+void give(const thresher_packed_info& value, thresher_packed_info* info) {
+  required(info, "info");
+  require_size("info", info->struct_size, offsetof(thresher_packed_info, matrices));
+  const std::uint32_t size = info->struct_size;
+  std::memcpy(info, &value, std::min<std::size_t>(size, sizeof value));
+  info->struct_size = size;
+}
+
 }  // namespace thresher::c
 
 using namespace thresher;
@@ -140,6 +264,14 @@ const char* thresher_version(void) { return thresher::version(); }
 int32_t thresher_places_are_known(int32_t yes) { return std::exchange(runtime::places_are_known, yes != 0) ? 1 : 0; }
 
 const char* thresher_last_error(void) { return last_error.c_str(); }
+
+void thresher_packed_info_init(thresher_packed_info* info, uint32_t struct_size) {
+  fill(info, struct_size, thresher_packed_info{});
+}
+
+void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_size) {
+  fill(matrix, struct_size, thresher_matrix{});
+}
 
 thresher_status thresher_best_device(thresher_device* device) {
   return guarded([&] {

@@ -39,10 +39,7 @@ AppendProblem append_problem_of(const thresher_append_problem* problem) {
                      .max_position = given.max_position,
                      .page_size = given.page_size,
                      .pages = given.pages};
-  if (truth(given.has_kv_format, "problem.has_kv_format")) {
-    made.kv_format = format_of(given.kv_format, "problem.kv_format");
-  }
-  require_used(given.kv_format, 0, "problem.kv_format", made.kv_format.has_value(), "problem.has_kv_format");
+  made.kv_format = optional_format(given.kv_format, "problem.kv_format", given.has_kv_format, "problem.has_kv_format");
   return made;
 }
 

@@ -42,14 +42,8 @@ AttentionProblem problem_of(const thresher_attention_problem* problem) {
                         .page_size = given.page_size,
                         .pages = given.pages,
                         .sinks = truth(given.sinks, "problem.sinks")};
-  if (truth(given.has_kv_format, "problem.has_kv_format")) {
-    made.kv_format = format_of(given.kv_format, "problem.kv_format");
-  }
-  require_used(given.kv_format, 0, "problem.kv_format", made.kv_format.has_value(), "problem.has_kv_format");
-  if (truth(given.has_q_format, "problem.has_q_format")) {
-    made.q_format = format_of(given.q_format, "problem.q_format");
-  }
-  require_used(given.q_format, 0, "problem.q_format", made.q_format.has_value(), "problem.has_q_format");
+  made.kv_format = optional_format(given.kv_format, "problem.kv_format", given.has_kv_format, "problem.has_kv_format");
+  made.q_format = optional_format(given.q_format, "problem.q_format", given.has_q_format, "problem.has_q_format");
   if (truth(given.has_scale, "problem.has_scale")) {
     made.scale = given.scale;
   }
@@ -132,37 +126,6 @@ Tensor table_of(const thresher_attention& plan, const Value* data, std::initiali
   return Tensor::contiguous(const_cast<Value*>(data), format, shape, plan.device);
 }
 
-/// What serving adds to the tensors of a flat call.
-struct ServingArguments {
-  const std::int32_t* block_table = nullptr;
-  std::int64_t block_table_stride = 0;
-  const std::int32_t* seqused_k = nullptr;
-  const float* sinks = nullptr;
-  const float* q_descale = nullptr;
-  const std::int64_t* q_descale_strides = nullptr;
-  const float* k_descale = nullptr;
-  const std::int64_t* k_descale_strides = nullptr;
-  const float* v_descale = nullptr;
-  const std::int64_t* v_descale_strides = nullptr;
-};
-
-void add_serving(const thresher_attention& plan, const ServingArguments& given, AttentionTensors& tensors) {
-  const AttentionProblem& problem = plan.planned.problem();
-  const std::int64_t columns = problem.page_size > 0 ? ceil_div(problem.keys, problem.page_size) : 0;
-  tensors.block_table = table_of(plan, given.block_table, {problem.batch, columns});
-  if (given.block_table_stride != 0) {
-    tensors.block_table.strides[0] = given.block_table_stride;
-  }
-  tensors.seqused_k = table_of(plan, given.seqused_k, {problem.batch});
-  tensors.sinks = table_of(plan, given.sinks, {problem.heads});
-  const auto descale = [&](const float* data, const std::int64_t* strides) {
-    return with_strides(table_of(plan, data, {problem.batch, problem.kv_heads}), strides);
-  };
-  tensors.q_descale = descale(given.q_descale, given.q_descale_strides);
-  tensors.k_descale = descale(given.k_descale, given.k_descale_strides);
-  tensors.v_descale = descale(given.v_descale, given.v_descale_strides);
-}
-
 }  // namespace
 
 void thresher_tensor_init(thresher_tensor* tensor, uint32_t struct_size) {
@@ -192,27 +155,21 @@ thresher_status thresher_attention_plan(thresher_device device, const thresher_a
 }
 
 void thresher_attention_destroy(thresher_attention* plan_handle) { delete plan_handle; }
-
 size_t thresher_attention_workspace_bytes(const thresher_attention* plan_handle) {
   return workspace_bytes_of(plan_handle);
 }
-
 const char* thresher_attention_strategy(const thresher_attention* plan_handle) { return strategy_of(plan_handle); }
 
 thresher_status thresher_attention_run(const thresher_attention* plan_handle, void* stream,
                                        const thresher_attention_tensors* tensors, void* workspace) {
-  return guarded([&] {
-    const Attention& attention = required(plan_handle, "plan").planned;
-    attention.run(Stream{stream}, tensors_of(attention.problem(), tensors), workspace);
+  return act_on(plan_handle, [&](const thresher_attention& plan) {
+    plan.planned.run(Stream{stream}, tensors_of(plan.planned.problem(), tensors), workspace);
   });
 }
 
 thresher_status thresher_attention_run_status(const thresher_attention* plan_handle, void* stream,
                                               const void* workspace, uint32_t* flags) {
-  return guarded([&] {
-    required(flags, "flags");
-    *flags = required(plan_handle, "plan").planned.status(Stream{stream}, workspace).flags;
-  });
+  return give_status(plan_handle, stream, workspace, flags);
 }
 
 thresher_status thresher_attention_plan_flat(int32_t device_kind, int32_t device_ordinal, int32_t format, int64_t batch,
@@ -283,11 +240,14 @@ thresher_status thresher_attention_run_serving_flat(
     const int32_t* seqused_k, const float* sinks, const float* q_descale, const int64_t* q_descale_strides,
     const float* k_descale, const int64_t* k_descale_strides, const float* v_descale, const int64_t* v_descale_strides,
     void* workspace) {
-  return guarded([&] {
-    const thresher_attention& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_attention& plan) {
     const AttentionProblem& problem = plan.planned.problem();
     const std::int64_t width = problem.head_dim;
     const std::int64_t value_width = effective_value_dim(problem);
+    const std::int64_t pages = problem.page_size > 0 ? ceil_div(problem.keys, problem.page_size) : 0;
+    const auto descale = [&](const float* data, const std::int64_t* strides) {
+      return with_strides(table_of(plan, data, {problem.batch, problem.kv_heads}), strides);
+    };
     AttentionTensors tensors{
         .q = rows_of(plan, effective_q_format(problem), problem.heads, problem.queries, width, q, q_strides),
         .k = keys_of(plan, width, k, k_strides),
@@ -295,11 +255,16 @@ thresher_status thresher_attention_run_serving_flat(
         .o = rows_of(plan, problem.format, problem.heads, problem.queries, value_width, o, o_strides),
         .lse = lse_of(plan, lse),
         .cu_seqlens_q = table_of(plan, cu_seqlens_q, {problem.batch + 1}),
-        .cu_seqlens_k = table_of(plan, cu_seqlens_k, {problem.batch + 1})};
-    add_serving(plan,
-                {block_table, block_table_stride, seqused_k, sinks, q_descale, q_descale_strides, k_descale,
-                 k_descale_strides, v_descale, v_descale_strides},
-                tensors);
+        .cu_seqlens_k = table_of(plan, cu_seqlens_k, {problem.batch + 1}),
+        .block_table = table_of(plan, block_table, {problem.batch, pages}),
+        .seqused_k = table_of(plan, seqused_k, {problem.batch}),
+        .sinks = table_of(plan, sinks, {problem.heads}),
+        .q_descale = descale(q_descale, q_descale_strides),
+        .k_descale = descale(k_descale, k_descale_strides),
+        .v_descale = descale(v_descale, v_descale_strides)};
+    if (block_table_stride != 0) {
+      tensors.block_table.strides[0] = block_table_stride;
+    }
     plan.planned.run(Stream{stream}, tensors, workspace);
   });
 }

@@ -1,10 +1,11 @@
 #pragma once
-/// What every part of the C interface needs: errors, structs that can grow, and the types both interfaces have.
+/// The common parts of the C interface: errors, structs that can grow, and the types that both interfaces have.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,17 +27,25 @@ struct thresher_grouped_weights {
 
 namespace thresher::c {
 
-/// What a program holds of a plan.
+/// A plan, as a program holds it.
 template <class Plan>
 struct PlanHandle {
   Plan planned;
   DeviceId device;
 };
 
-/// Keeps the sentence for this thread and gives back `status`.
+/// Keeps the sentence for this thread and returns `status`.
 thresher_status fail(thresher_status status, const char* sentence) noexcept;
 [[nodiscard]] Device device_of(thresher_device device);
 [[nodiscard]] thresher_status status_of(ErrorCode code) noexcept;
+
+/// The options that all products take.
+[[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);
+[[nodiscard]] DualGemmOptions options_of(const thresher_dual_gemm_options* options);
+/// `argument` names the matrix in errors.
+[[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
+/// A matrix that is written: its scales may have to be powers of two.
+[[nodiscard]] Tensor output_of(const thresher_matrix* matrix, const char* argument);
 
 /// No exception crosses the interface.
 template <class Act>
@@ -63,7 +72,7 @@ const T& required(const T* pointer, const char* argument) {
   return *pointer;
 }
 
-/// `*out` becomes a handle of what `make()` gives.
+/// `*out` becomes a handle of the value of `make()`.
 template <class Handle>
 thresher_status create(Handle** out, const char* argument, const auto& make) noexcept {
   return guarded([&] {
@@ -72,13 +81,48 @@ thresher_status create(Handle** out, const char* argument, const auto& make) noe
   });
 }
 
-/// `*out` becomes a handle of the plan that `make(device)` gives.
+/// `*out` becomes a handle of the plan that `make(device)` returns.
 template <class Handle>
 thresher_status create_plan(thresher_device device, Handle** out, const auto& make) noexcept {
   return guarded([&] {
     required(out, "plan");
     const Device on = device_of(device);
     *out = new Handle{{make(on), on.id()}};
+  });
+}
+
+/// `*out` becomes a handle of the plan for packed weights. `make_problem()` gives its problem.
+template <class Handle>
+thresher_status plan_packed(thresher_device device, const auto* weights, const thresher_dual_gemm_options* options,
+                            Handle** out, const auto& make_problem) noexcept {
+  return create_plan(device, out, [&](const Device& on) {
+    const auto& packed = required(weights, "weights").packed;
+    return plan(on, make_problem(), packed, options_of(options));
+  });
+}
+
+/// Calls `act` with the plan.
+template <class Handle>
+thresher_status act_on(const Handle* handle, const auto& act) noexcept {
+  return guarded([&] { act(required(handle, "plan")); });
+}
+
+/// Runs what takes one matrix and writes another. The arguments name them in errors.
+template <class Handle>
+thresher_status run_matrices(const Handle* handle, void* stream, const thresher_matrix* in, const char* in_argument,
+                             const thresher_matrix* out, const char* out_argument, void* workspace) noexcept {
+  return act_on(handle, [&](const Handle& plan) {
+    plan.planned.run(Stream{stream}, tensor_of(in, in_argument, OperandRole::tokens), output_of(out, out_argument),
+                     workspace);
+  });
+}
+
+/// `*flags` becomes the status of the last run.
+template <class Handle>
+thresher_status give_status(const Handle* handle, void* stream, const void* workspace, std::uint32_t* flags) noexcept {
+  return guarded([&] {
+    required(flags, "flags");
+    *flags = required(handle, "plan").planned.status(Stream{stream}, workspace).flags;
   });
 }
 
@@ -105,11 +149,11 @@ To enumerator(From value, To last, const char* argument) {
 
 /// No struct of any version is larger.
 inline constexpr std::uint32_t max_struct_bytes = 4096;
-/// What structs are aligned to, and hence a divisor of the size of each in every version.
+/// The alignment of structs, and hence a divisor of the size of each in every version.
 inline constexpr std::size_t struct_alignment = 8;
 /// Throws unless `size`, a struct's struct_size, is that of a version which has its first `least` bytes.
 void require_size(const char* argument, std::uint32_t size, std::size_t least);
-/// Throws when one of the `count` bytes that follow what this library knows is not 0.
+/// Throws when one of the `count` bytes behind the known members is not 0.
 void require_zero(const char* argument, const void* bytes, std::size_t count);
 
 /// The struct of a program as this library knows it: members that it lacks keep their defaults, and members that are
@@ -145,17 +189,20 @@ void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept 
 
 [[nodiscard]] inline std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 [[nodiscard]] Format format_of(thresher_format format, const char* argument);
+/// The member of a format that counts only where its switch is 1.
+[[nodiscard]] std::optional<Format> optional_format(thresher_format format, const char* member, std::int32_t has_format,
+                                                    const char* switch_name);
 /// 0 or 1.
 [[nodiscard]] inline bool truth(std::int32_t value, const char* argument) {
   return enumerator(value, 1, argument) == 1;
 }
-/// Of a member that must be 0.
+/// Rejects a member that must be 0.
 inline void require_unset(std::int64_t value, const char* member) {
   if (value != 0) {
     refuse(std::string(member) + " is " + std::to_string(value) + ", expected 0");
   }
 }
-/// Of a member that counts only where `switched_on` is 1: `value` is what is there without.
+/// Rejects a member that counts only where its switch is 1, unless it has its value `unset`.
 template <class Value>
 void require_used(Value value, Value unset, const char* member, bool switch_is_on, const char* switch_name) {
   if (!switch_is_on && !(value == unset)) {
@@ -189,18 +236,10 @@ template <class Problem>
                                std::int64_t row_stride, DeviceId device);
 [[nodiscard]] Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout,
                                  const float* global_scale);
-/// `argument` names it in sentences.
-[[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
-/// One that is written: its scales may have to be powers of two.
-[[nodiscard]] Tensor output_of(const thresher_matrix* matrix, const char* argument);
-
 /// A tensor of any rank; `optional_tensor` is empty for null.
 [[nodiscard]] Tensor tensor_of(const thresher_tensor* tensor, const char* argument);
 [[nodiscard]] Tensor optional_tensor(const thresher_tensor* tensor, const char* argument);
 
-/// What the dual GEMM and the grouped products are asked for alike.
-[[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);
-[[nodiscard]] DualGemmOptions options_of(const thresher_dual_gemm_options* options);
 /// Rows of tokens in a flat call.
 struct FlatTokens {
   const void* data = nullptr;
@@ -212,14 +251,14 @@ struct FlatTokens {
 [[nodiscard]] Tensor tokens_of(Format format, std::int64_t rows, std::int64_t columns, const FlatTokens& flat,
                                DeviceId device);
 
-/// A block, and what is made sure of in it.
+/// A block of bytes, and how it is checked.
 [[nodiscard]] std::span<const std::byte> block_of(const void* block, std::size_t bytes);
 [[nodiscard]] std::span<std::byte> block_of(void* block, std::size_t bytes);
 [[nodiscard]] PackedCheck check_of(std::int32_t check);
 /// As much of `value` as the struct of an older program has.
 void give(const thresher_packed_info& value, thresher_packed_info* info);
 
-/// What packed weights of every product tell; `experts`, `matrices` and `has_bias` as the product has them.
+/// The description of packed weights. `change` sets `experts`, `matrices` and `has_bias` as the product has them.
 template <class Handle>
 thresher_status give_info(const Handle* weights, thresher_packed_info* info, const auto& change) {
   return guarded([&] {

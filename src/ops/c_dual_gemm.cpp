@@ -33,10 +33,6 @@ Tensor c_of(const thresher_dual_gemm& plan, std::int64_t rows, void* c, std::int
 
 }  // namespace
 
-void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_size) {
-  fill(matrix, struct_size, thresher_matrix{});
-}
-
 void thresher_dual_gemm_problem_init(thresher_dual_gemm_problem* problem, uint32_t struct_size) {
   fill(problem, struct_size, with_default_activation<thresher_dual_gemm_problem>());
 }
@@ -98,10 +94,7 @@ thresher_status thresher_dual_gemm_weights_from_block(thresher_device device, co
 thresher_status thresher_dual_gemm_plan(thresher_device device, const thresher_dual_gemm_problem* problem,
                                         const thresher_dual_gemm_weights* weights,
                                         const thresher_dual_gemm_options* options, thresher_dual_gemm** plan_out) {
-  return create_plan(device, plan_out, [&](const Device& on) {
-    const auto& packed = required(weights, "weights").packed;
-    return plan(on, problem_of(problem), packed, options_of(options));
-  });
+  return plan_packed(device, weights, options, plan_out, [&] { return problem_of(problem); });
 }
 
 thresher_status thresher_dual_gemm_plan_raw(thresher_device device, const thresher_dual_gemm_problem* problem,
@@ -114,33 +107,27 @@ thresher_status thresher_dual_gemm_plan_raw(thresher_device device, const thresh
 }
 
 void thresher_dual_gemm_destroy(thresher_dual_gemm* plan_handle) { delete plan_handle; }
-
 size_t thresher_dual_gemm_workspace_bytes(const thresher_dual_gemm* plan_handle) {
   return workspace_bytes_of(plan_handle);
 }
-
 const char* thresher_dual_gemm_strategy(const thresher_dual_gemm* plan_handle) { return strategy_of(plan_handle); }
 
 thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
                                        const thresher_matrix* c, void* workspace) {
-  return guarded([&] {
-    required(plan_handle, "plan")
-        .planned.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
-  });
+  return run_matrices(plan_handle, stream, a, "a", c, "c", workspace);
 }
 
 thresher_status thresher_dual_gemm_prepare(const thresher_dual_gemm* plan_handle, void* stream,
                                            const thresher_matrix* a, void* workspace) {
-  return guarded([&] {
-    required(plan_handle, "plan").planned.prepare(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), workspace);
+  return act_on(plan_handle, [&](const thresher_dual_gemm& plan) {
+    plan.planned.prepare(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), workspace);
   });
 }
 
 thresher_status thresher_dual_gemm_run_prepared(const thresher_dual_gemm* plan_handle, void* stream,
                                                 const thresher_matrix* a, const thresher_matrix* c, void* workspace) {
-  return guarded([&] {
-    required(plan_handle, "plan")
-        .planned.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
+  return act_on(plan_handle, [&](const thresher_dual_gemm& plan) {
+    plan.planned.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
   });
 }
 
@@ -208,8 +195,7 @@ thresher_status thresher_dual_gemm_run_flat(const thresher_dual_gemm* plan_handl
                                             const void* a, int64_t a_row_stride, const void* a_scales,
                                             int32_t a_scale_layout, const float* a_global_scale, void* c,
                                             int64_t c_row_stride, void* workspace) {
-  return guarded([&] {
-    const thresher_dual_gemm& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_dual_gemm& plan) {
     plan.planned.run(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
                      c_of(plan, rows, c, c_row_stride), workspace);
   });
@@ -218,8 +204,7 @@ thresher_status thresher_dual_gemm_run_flat(const thresher_dual_gemm* plan_handl
 thresher_status thresher_dual_gemm_prepare_flat(const thresher_dual_gemm* plan_handle, void* stream, int64_t rows,
                                                 const void* a, int64_t a_row_stride, const void* a_scales,
                                                 int32_t a_scale_layout, const float* a_global_scale, void* workspace) {
-  return guarded([&] {
-    const thresher_dual_gemm& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_dual_gemm& plan) {
     plan.planned.prepare(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
                          workspace);
   });
@@ -229,8 +214,7 @@ thresher_status thresher_dual_gemm_run_prepared_flat(const thresher_dual_gemm* p
                                                      const void* a, int64_t a_row_stride, const void* a_scales,
                                                      int32_t a_scale_layout, const float* a_global_scale, void* c,
                                                      int64_t c_row_stride, void* workspace) {
-  return guarded([&] {
-    const thresher_dual_gemm& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_dual_gemm& plan) {
     plan.planned.run_prepared(Stream{stream},
                               a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
                               c_of(plan, rows, c, c_row_stride), workspace);

@@ -67,10 +67,7 @@ thresher_status thresher_gemm_weights_info(const thresher_gemm_weights* weights,
 thresher_status thresher_gemm_plan(thresher_device device, const thresher_gemm_problem* problem,
                                    const thresher_gemm_weights* weights, const thresher_dual_gemm_options* options,
                                    thresher_gemm** plan_out) {
-  return create_plan(device, plan_out, [&](const Device& on) {
-    const auto& packed = required(weights, "weights").packed;
-    return plan(on, problem_of(problem), packed, options_of(options));
-  });
+  return plan_packed(device, weights, options, plan_out, [&] { return problem_of(problem); });
 }
 
 thresher_status thresher_gemm_plan_raw(thresher_device device, const thresher_gemm_problem* problem,
@@ -82,24 +79,18 @@ thresher_status thresher_gemm_plan_raw(thresher_device device, const thresher_ge
 }
 
 void thresher_gemm_destroy(thresher_gemm* plan_handle) { delete plan_handle; }
-
 size_t thresher_gemm_workspace_bytes(const thresher_gemm* plan_handle) { return workspace_bytes_of(plan_handle); }
-
 const char* thresher_gemm_strategy(const thresher_gemm* plan_handle) { return strategy_of(plan_handle); }
 
 thresher_status thresher_gemm_run(const thresher_gemm* plan_handle, void* stream, const thresher_matrix* a,
                                   const thresher_matrix* c, void* workspace) {
-  return guarded([&] {
-    const thresher_gemm& plan = required(plan_handle, "plan");
-    plan.planned.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), output_of(c, "c"), workspace);
-  });
+  return run_matrices(plan_handle, stream, a, "a", c, "c", workspace);
 }
 
 thresher_status thresher_gemm_run_flat(const thresher_gemm* plan_handle, void* stream, int64_t rows, const void* a,
                                        int64_t a_row_stride, const void* a_scales, int32_t a_scale_layout,
                                        const float* a_global_scale, void* c, int64_t c_row_stride, void* workspace) {
-  return guarded([&] {
-    const thresher_gemm& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_gemm& plan) {
     const GemmProblem& problem = plan.planned.problem();
     plan.planned.run(
         Stream{stream},

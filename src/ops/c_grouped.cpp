@@ -196,10 +196,7 @@ thresher_status thresher_grouped_weights_from_block(thresher_device device, cons
 thresher_status thresher_grouped_plan(thresher_device device, const thresher_grouped_problem* problem,
                                       const thresher_grouped_weights* weights,
                                       const thresher_dual_gemm_options* options, thresher_grouped** plan_out) {
-  return create_plan(device, plan_out, [&](const Device& on) {
-    const auto& packed = required(weights, "weights").packed;
-    return plan(on, problem_of(problem), packed, options_of(options));
-  });
+  return plan_packed(device, weights, options, plan_out, [&] { return problem_of(problem); });
 }
 
 thresher_status thresher_grouped_plan_raw(thresher_device device, const thresher_grouped_problem* problem,
@@ -211,15 +208,12 @@ thresher_status thresher_grouped_plan_raw(thresher_device device, const thresher
 }
 
 void thresher_grouped_destroy(thresher_grouped* plan_handle) { delete plan_handle; }
-
 size_t thresher_grouped_workspace_bytes(const thresher_grouped* plan_handle) { return workspace_bytes_of(plan_handle); }
-
 const char* thresher_grouped_strategy(const thresher_grouped* plan_handle) { return strategy_of(plan_handle); }
 
 thresher_status thresher_grouped_run(const thresher_grouped* plan_handle, void* stream,
                                      const thresher_grouped_tensors* tensors, void* workspace) {
-  return guarded([&] {
-    const thresher_grouped& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_grouped& plan) {
     const thresher_grouped_tensors given =
         known(tensors, "tensors", offsetof(thresher_grouped_tensors, row_ids), thresher_grouped_tensors{});
     plan.planned.run(Stream{stream}, tensors_of(plan, given), workspace);
@@ -228,10 +222,7 @@ thresher_status thresher_grouped_run(const thresher_grouped* plan_handle, void* 
 
 thresher_status thresher_grouped_run_status(const thresher_grouped* plan_handle, void* stream, const void* workspace,
                                             uint32_t* flags) {
-  return guarded([&] {
-    required(flags, "flags");
-    *flags = required(plan_handle, "plan").planned.status(Stream{stream}, workspace).flags;
-  });
+  return give_status(plan_handle, stream, workspace, flags);
 }
 
 thresher_status thresher_grouped_run_flat(const thresher_grouped* plan_handle, void* stream, int32_t a_scale_layout,
@@ -239,8 +230,7 @@ thresher_status thresher_grouped_run_flat(const thresher_grouped* plan_handle, v
                                           const void* a_scales, const float* a_global_scale, void* c,
                                           int64_t c_row_stride, const int32_t* groups, const int32_t* row_ids,
                                           const float* row_weights, void* workspace) {
-  return guarded([&] {
-    const thresher_grouped& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_grouped& plan) {
     plan.planned.run(Stream{stream},
                      tensors_of(plan, {.struct_size = sizeof(thresher_grouped_tensors),
                                        .a_scale_layout = a_scale_layout,

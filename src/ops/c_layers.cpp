@@ -113,25 +113,20 @@ thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_g
 }
 
 void thresher_gated_mlp_destroy(thresher_gated_mlp* plan_handle) { delete plan_handle; }
-
 size_t thresher_gated_mlp_workspace_bytes(const thresher_gated_mlp* plan_handle) {
   return workspace_bytes_of(plan_handle);
 }
 
 thresher_status thresher_gated_mlp_run(const thresher_gated_mlp* plan_handle, void* stream, const thresher_matrix* x,
                                        const thresher_matrix* out, void* workspace) {
-  return guarded([&] {
-    required(plan_handle, "plan")
-        .planned.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), output_of(out, "out"), workspace);
-  });
+  return run_matrices(plan_handle, stream, x, "x", out, "out", workspace);
 }
 
 thresher_status thresher_gated_mlp_run_flat(const thresher_gated_mlp* plan_handle, void* stream, int64_t rows,
                                             const void* x, int64_t x_row_stride, const void* x_scales,
                                             int32_t x_scale_layout, const float* x_global_scale, void* out,
                                             int64_t out_row_stride, void* workspace) {
-  return guarded([&] {
-    const thresher_gated_mlp& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_gated_mlp& plan) {
     const GatedMlpProblem& problem = plan.planned.problem();
     plan.planned.run(Stream{stream},
                      tokens_of(problem.x, rows, problem.hidden_size,
@@ -152,15 +147,14 @@ thresher_status thresher_moe_plan(thresher_device device, const thresher_moe_pro
 }
 
 void thresher_moe_destroy(thresher_moe* plan_handle) { delete plan_handle; }
-
 size_t thresher_moe_workspace_bytes(const thresher_moe* plan_handle) { return workspace_bytes_of(plan_handle); }
 
 thresher_status thresher_moe_run(const thresher_moe* plan_handle, void* stream, const thresher_matrix* x,
                                  const int32_t* topk_ids, const float* topk_weights, const thresher_matrix* out,
                                  void* workspace) {
-  return guarded([&] {
-    run_moe(required(plan_handle, "plan"), stream, tensor_of(x, "x", OperandRole::tokens), topk_ids, topk_weights,
-            output_of(out, "out"), workspace);
+  return act_on(plan_handle, [&](const thresher_moe& plan) {
+    run_moe(plan, stream, tensor_of(x, "x", OperandRole::tokens), topk_ids, topk_weights, output_of(out, "out"),
+            workspace);
   });
 }
 
@@ -168,8 +162,7 @@ thresher_status thresher_moe_run_flat(const thresher_moe* plan_handle, void* str
                                       int64_t x_row_stride, const void* x_scales, int32_t x_scale_layout,
                                       const float* x_global_scale, const int32_t* topk_ids, const float* topk_weights,
                                       void* out, int64_t out_row_stride, void* workspace) {
-  return guarded([&] {
-    const thresher_moe& plan = required(plan_handle, "plan");
+  return act_on(plan_handle, [&](const thresher_moe& plan) {
     const MoeProblem& problem = plan.planned.problem();
     run_moe(plan, stream,
             tokens_of(problem.x, rows, problem.hidden_size, {x, x_row_stride, x_scales, x_scale_layout, x_global_scale},

@@ -1,13 +1,17 @@
 #include "ops/cuda_call.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "ops/cuda_programs.hpp"
-#include "ops/cuda_tensor_map.hpp"
 #include "ops/tensor_map_memo.hpp"
 #include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
+#include "runtime/tensor_map.hpp"
+#include "strategies/status_words.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -34,7 +38,37 @@ runtime::Kernel load_kernel(int ordinal, const KernelLaunch& launch) {
   return kernel;
 }
 
-/// What comes anew with each call lies mostly where it lay in one of the calls before.
+/// An enumerator of the runtime that stands for the one of a description. Both count alike.
+template <class To>
+To runtime_enumerator(auto value, int offset = 0) {
+  return static_cast<To>(static_cast<int>(value) + offset);
+}
+static_assert(static_cast<int>(runtime::TensorElement::fp32) == static_cast<int>(machine::ElementType::fp32));
+static_assert(static_cast<int>(runtime::TensorSwizzle::bytes128) == static_cast<int>(machine::Swizzle::b128));
+constexpr int first_promotion = static_cast<int>(runtime::TensorPromotion::bytes128);
+static_assert(static_cast<int>(runtime::TensorPromotion::bytes256) ==
+              first_promotion + static_cast<int>(machine::Promotion::b256));
+
+/// The tensor map, encoded by the driver for memory of the GPU whose context is current. Throws Error(invalid_argument)
+/// with the values when the TMA cannot address it.
+machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& description,
+                                  const runtime::ContextGuard& current) {
+  std::array<std::uint64_t, 5> extents{};
+  std::array<std::uint64_t, 4> strides{};
+  std::copy_n(description.extent, description.rank, extents.begin());
+  std::copy_n(description.stride_bytes + 1, description.rank - 1, strides.begin());
+  const runtime::TiledView view{
+      .data = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(description.address)),
+      .element = runtime_enumerator<runtime::TensorElement>(description.element),
+      .extents = {extents.data(), description.rank},
+      .byte_strides = {strides.data(), description.rank - 1},
+      .box = {description.box, description.rank},
+      .swizzle = runtime_enumerator<runtime::TensorSwizzle>(description.swizzle),
+      .promotion = runtime_enumerator<runtime::TensorPromotion>(description.promotion, first_promotion)};
+  return std::bit_cast<machine::TensorMap>(runtime::encode_tiled(view, current));
+}
+
+/// Most tensors of a call lie where those of an earlier call lay.
 const machine::TensorMap& known_map(const machine::TensorMapDescription& description,
                                     const runtime::ContextGuard& current) {
   static thread_local TensorMapMemo memo;
@@ -157,6 +191,13 @@ class LoadedProduct {
   std::size_t scratch_offset_ = 0;
 };
 
+std::variant<CudaCall, PlannedCall> prepared(DeviceId device, PlannedCall call, const CallTensors& example) {
+  if (device.kind == DeviceKind::cpu) {
+    return call;
+  }
+  return CudaCall(std::move(call), device.ordinal, example);
+}
+
 }  // namespace
 
 void load_programs(int ordinal, std::span<const PlannedRows> calls) {
@@ -207,6 +248,43 @@ void CudaCall::run(Stream stream, const CallTensors& tensors, std::size_t first_
   for (std::size_t i = first_step; i < std::min(last_step, steps_.size()); ++i) {
     std::visit([&](const auto& step) { step.run(stream, tensors, current); }, steps_[i]->step);
   }
+}
+
+DeviceCall::DeviceCall(DeviceId device, PlannedCall call, const CallTensors& example)
+    : call_(prepared(device, std::move(call), example)) {}
+
+void DeviceCall::run(Stream stream, const CallTensors& tensors, std::size_t first_step, std::size_t last_step) const {
+  if (const auto* const on_gpu = std::get_if<CudaCall>(&call_)) {
+    on_gpu->run(stream, tensors, first_step, last_step);
+    return;
+  }
+  const std::vector<strategies::Step>& steps = std::get<PlannedCall>(call_).steps;
+  for (std::size_t i = first_step; i < std::min(last_step, steps.size()); ++i) {
+    std::get<strategies::HostCall>(steps[i]).call(tensors);
+  }
+}
+
+const PlannedCall& DeviceCall::planned() const noexcept {
+  const auto* const on_gpu = std::get_if<CudaCall>(&call_);
+  return on_gpu != nullptr ? on_gpu->planned() : *std::get_if<PlannedCall>(&call_);
+}
+
+std::size_t DeviceCall::workspace_bytes() const {
+  const auto* const on_gpu = std::get_if<CudaCall>(&call_);
+  return on_gpu != nullptr ? on_gpu->workspace_bytes() : planned().workspace_bytes();
+}
+
+std::uint32_t status_flags(Stream stream, const void* workspace, std::size_t bytes, DeviceId device) {
+  const std::size_t max_words = bytes / sizeof(std::uint32_t);
+  if (device.kind == DeviceKind::cpu) {
+    return strategies::flags_in({static_cast<const std::uint32_t*>(workspace), max_words});
+  }
+  runtime::synchronize(stream, device.ordinal);
+  std::uint32_t count = 0;
+  runtime::copy(&count, workspace, sizeof count, device.ordinal);
+  std::vector<std::uint32_t> words(std::min(std::size_t{count} + 1, max_words));
+  runtime::copy(words.data(), workspace, words.size() * sizeof(std::uint32_t), device.ordinal);
+  return strategies::flags_in(words);
 }
 
 }  // namespace thresher::ops

@@ -2,9 +2,11 @@
 /// A planned call on a GPU: loaded once, launched many times. It decides nothing: what is launched, with which extents
 /// and in which order, strategies::PlannedCall says.
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "ops/product_choice.hpp"
@@ -49,5 +51,26 @@ class CudaCall {
   std::vector<std::unique_ptr<const LoadedStep>> steps_;  ///< of call_.steps, in their order
   std::size_t workspace_bytes_;
 };
+
+/// A planned call on the device that it was planned for: loaded on a GPU, its functions on the CPU.
+class DeviceCall {
+ public:
+  /// `example` and errors are as CudaCall says.
+  DeviceCall(DeviceId device, strategies::PlannedCall call, const strategies::CallTensors& example = {});
+
+  /// The steps from `first_step` up to, but without, `last_step`: enqueued, as CudaCall says, or done on return.
+  void run(Stream stream, const strategies::CallTensors& tensors, std::size_t first_step = 0,
+           std::size_t last_step = std::numeric_limits<std::size_t>::max()) const;
+
+  [[nodiscard]] const strategies::PlannedCall& planned() const noexcept;
+  [[nodiscard]] std::size_t workspace_bytes() const;
+
+ private:
+  std::variant<CudaCall, strategies::PlannedCall> call_;
+};
+
+/// All flags of the status (strategies/status_words.hpp) at the beginning of `bytes` of a workspace on `device`. Waits
+/// for `stream`.
+[[nodiscard]] std::uint32_t status_flags(Stream stream, const void* workspace, std::size_t bytes, DeviceId device);
 
 }  // namespace thresher::ops

@@ -120,6 +120,16 @@ void load_programs(int ordinal, std::vector<const strategies::DeviceProgram*> pr
   load_some();
 }
 
+std::optional<runtime::Cubin> find_built_in(const runtime::Program& program) {
+  const std::string key = built_in_key(program);
+  for (const BuiltInCubin& cubin : built_in_cubins()) {
+    if (cubin.key == key) {
+      return runtime::deserialise(key, cubin.entry);
+    }
+  }
+  return std::nullopt;
+}
+
 CompiledProgram compile_program(const strategies::DeviceProgram& program, const std::string& arch) {
   const runtime::Program input = compiler_input(program, arch);
   if (std::optional<runtime::Cubin> built_in = find_built_in(input)) {

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ops/built_in_cubins.hpp"
 #include "ops/cuda_programs.hpp"
+#include "runtime/cubin_cache.hpp"
 #include "strategies/append/call.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/gemm/reference/program.hpp"
@@ -93,6 +95,8 @@ bool can_run_on(const strategies::DeviceProgram& program, const std::string& arc
   const std::optional<Arch> card = parse_arch(arch);
   return !program.only_arch || (card && runs_on(*program.only_arch, *card));
 }
+
+std::string built_in_key(const runtime::Program& program) { return runtime::cache_key(program, "built in"); }
 
 runtime::Program compiler_input(const strategies::DeviceProgram& program, const std::string& arch) {
   if (!can_run_on(program, arch)) {

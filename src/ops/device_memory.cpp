@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/stream.hpp"
+#include "thresher/workspace.hpp"
 
 namespace thresher::ops {
 namespace {
@@ -25,24 +26,6 @@ void copy_in(const DeviceMemory& to, const void* from) {
   }
 }
 
-}  // namespace
-
-DeviceMemory::DeviceMemory(std::size_t bytes, const Device& device) : bytes_(bytes), device_(device.id()) {
-  if (bytes == 0) {
-    return;
-  }
-  if (device.kind() == DeviceKind::cpu) {
-    host_.resize(bytes + alignment);
-    const auto start = reinterpret_cast<std::uintptr_t>(host_.data());
-    data_ = host_.data() + (alignment - start % alignment) % alignment;
-  } else {
-    gpu_ = runtime::DeviceBuffer(device.id().ordinal, bytes, "a tensor");
-    data_ = gpu_.data();
-  }
-}
-
-namespace {
-
 std::vector<std::byte> copy_out(const DeviceMemory& memory) {
   std::vector<std::byte> bytes(memory.bytes());
   if (bytes.empty()) {
@@ -58,6 +41,20 @@ std::vector<std::byte> copy_out(const DeviceMemory& memory) {
 }
 
 }  // namespace
+
+DeviceMemory::DeviceMemory(std::size_t bytes, const Device& device) : bytes_(bytes), device_(device.id()) {
+  if (bytes == 0) {
+    return;
+  }
+  if (device.kind() == DeviceKind::cpu) {
+    host_.resize(bytes + alignment);
+    const auto start = reinterpret_cast<std::uintptr_t>(host_.data());
+    data_ = host_.data() + (alignment - start % alignment) % alignment;
+  } else {
+    gpu_ = runtime::DeviceBuffer(device.id().ordinal, bytes, "a tensor");
+    data_ = gpu_.data();
+  }
+}
 
 DeviceTensor::DeviceTensor(const Tensor& host, const Device& device)
     : values_(host.data == nullptr ? 0 : value_bytes(host), device),
@@ -83,3 +80,18 @@ std::vector<std::byte> DeviceTensor::to_host() const { return copy_out(values_);
 std::vector<std::byte> DeviceTensor::scales_to_host() const { return copy_out(scales_); }
 
 }  // namespace thresher::ops
+
+namespace thresher {
+
+class Workspace::Memory : public ops::DeviceMemory {
+ public:
+  using DeviceMemory::DeviceMemory;
+};
+
+Workspace::Workspace(const Device& device, std::size_t bytes)
+    : memory_(std::make_shared<const Memory>(bytes, device)) {}
+
+void* Workspace::data() const noexcept { return memory_->data(); }
+std::size_t Workspace::bytes() const noexcept { return memory_->bytes(); }
+
+}  // namespace thresher

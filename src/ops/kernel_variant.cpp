@@ -57,7 +57,8 @@ PlanPointer plan_variant(const Device& device, const DualGemmProblem& problem, c
   PlanWeights of{.views = weight_views(weights), .where_they_lie = weights};
   const auto obstacle = [&](const strategies::PlannedCall& call) { return weights_obstacle(call, of.views); };
   const strategies::PlannedCall chosen = choose_product(problem, request_of(options), device.kind(), spec, obstacle);
-  const auto& strategy = named_strategy(tensors::strategies_of(Product::dual_gemm, device.kind()), chosen.strategy);
+  const auto& strategy =
+      planner::named_strategy(tensors::strategies_of(Product::dual_gemm, device.kind()), chosen.strategy);
   std::optional<strategies::ProfiledCall> profiled =
       strategy.profiled(problem, chosen.knobs, spec, {variant.profile != nullptr, variant.ablation});
   if (!profiled) {

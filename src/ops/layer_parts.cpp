@@ -7,13 +7,13 @@
 namespace thresher::ops {
 namespace {
 
-/// Kernels of Hopper read the scales of neighbouring tokens at once.
-ScaleLayout scales_lie(Format format) {
+/// Hopper kernels read the scales of neighbouring tokens at once.
+ScaleLayout layout_of_scales(Format format) {
   return may_lie(ScaleLayout::column_major, format, OperandRole::tokens) ? ScaleLayout::column_major
                                                                          : ScaleLayout::row_major;
 }
 
-bool is_given_a_scale(Format format) { return format == Format::fp8_tensor || format == Format::nvfp4; }
+bool has_given_scale(Format format) { return format == Format::fp8_tensor || format == Format::nvfp4; }
 
 }  // namespace
 
@@ -29,8 +29,17 @@ void check_intermediate(Format format, float scale, std::int64_t columns) {
   if (!std::isfinite(scale) || scale <= 0) {
     refuse("problem.intermediate_scale is {}, expected a finite number above 0", scale);
   }
-  if (scale != 1.0F && !is_given_a_scale(format)) {
+  if (scale != 1.0F && !has_given_scale(format)) {
     refuse("problem.intermediate_scale is {}, expected 1 for {}, which is given no scale", scale, traits.name);
+  }
+}
+
+void check_layer_elements(std::string_view rows_argument, std::int64_t rows, std::string_view columns_argument,
+                          std::int64_t columns) {
+  constexpr std::int64_t max_elements = std::int64_t{1} << 56;
+  if (columns > 0 && rows > max_elements / columns) {
+    refuse("{} times problem.{} is {} times {}, expected at most {} elements", rows_argument, columns_argument, rows,
+           columns, max_elements);
   }
 }
 
@@ -40,12 +49,12 @@ Intermediate::Intermediate(const Device& device, Format format, float scale, std
   const auto added = [&](const char* name, std::size_t bytes) {
     return pieces[strategies::add_piece(pieces, name, bytes)];
   };
-  // Values of 4 bits are even in number.
+  // Rows of 4-bit values have an even length.
   values_ =
       added("intermediate", static_cast<std::size_t>(size_product(size_product(max_rows, columns), bits(format)) / 8));
   scales_ = added("scales of the intermediate",
-                  scale_bytes(format, OperandRole::tokens, max_rows, columns, scales_lie(format)));
-  if (is_given_a_scale(format)) {
+                  scale_bytes(format, OperandRole::tokens, max_rows, columns, layout_of_scales(format)));
+  if (has_given_scale(format)) {
     given_scale_.emplace(Tensor::contiguous(&scale, Format::fp32, {1}), device);
   }
 }
@@ -54,7 +63,7 @@ Tensor Intermediate::tensor(std::int64_t rows, void* workspace) const {
   Tensor tensor = Tensor::contiguous(part_of(workspace, values_), format_, {rows, columns_}, device_);
   if (format_traits(format_).has_scales()) {
     tensor.scales.data = part_of(workspace, scales_);
-    tensor.scales.layout = scales_lie(format_);
+    tensor.scales.layout = layout_of_scales(format_);
     tensor.describe_scales(OperandRole::tokens);
   }
   if (given_scale_) {

@@ -1,21 +1,24 @@
 #pragma once
-/// What the layers, which run several products one behind the other, have in common.
+/// Common parts of the layers, which run two products one behind the other.
 #include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/device_memory.hpp"
 #include "ops/tensor_checks.hpp"
+#include "ops/validate_product.hpp"
+#include "runtime/driver.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 
-/// What `function` returns; an error of it says which product of the layer it is about.
+/// Calls `function`; an error of it says which product of the layer it is about.
 template <class Function>
 auto of_product(std::string_view product, const Function& function) {
   try {
@@ -25,36 +28,29 @@ auto of_product(std::string_view product, const Function& function) {
   }
 }
 
-/// An extent of a layer's problem, which is counted in int32 on every device.
-inline void check_layer_extent(std::string_view argument, std::int64_t extent, std::int64_t least) {
-  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
-  if (extent < least || extent > most) {
-    refuse("problem.{} is {}, expected {} to {}", argument, extent, least, most);
-  }
-}
-
-/// Columns of operands in these formats.
-inline void check_layer_depth(std::string_view argument, std::int64_t columns, std::initializer_list<Format> formats) {
-  for (const Format format : formats) {
-    const int multiple = format_traits(format).k_multiple;
-    if (columns % multiple != 0) {
-      refuse("problem.{} is {}, expected a multiple of {} for {} operands", argument, columns, multiple, name(format));
-    }
-  }
-}
-
-/// A matrix of the workspace. More elements than this no memory holds, and sizes in bytes stay far from overflow.
-inline void check_layer_elements(std::string_view rows_argument, std::int64_t rows, std::string_view columns_argument,
-                                 std::int64_t columns) {
-  constexpr std::int64_t most = std::int64_t{1} << 56;
-  if (columns > 0 && rows > most / columns) {
-    refuse("{} times problem.{} is {} times {}, expected at most {} elements", rows_argument, columns_argument, rows,
-           columns, most);
-  }
-}
-
-/// Of what lies between two products.
+/// The intermediate in its format, and the scale that it is given.
 void check_intermediate(Format format, float scale, std::int64_t columns);
+/// A matrix of the workspace. Memory holds fewer elements than this, so that sizes in bytes are far from overflow.
+void check_layer_elements(std::string_view rows_argument, std::int64_t rows, std::string_view columns_argument,
+                          std::int64_t columns);
+
+/// Checks the members that the problems of both layers have. The intermediate has `rows` rows.
+template <class Problem>
+void check_layer(const Problem& problem, std::string_view rows_argument, std::int64_t rows) {
+  check_operand_format("problem.x", problem.x);
+  check_operand_format("problem.gate_up", problem.gate_up);
+  check_operand_format("problem.down", problem.down);
+  check_unscaled_output("problem.out", problem.out);
+  check_extent("tokens", problem.tokens, 0);
+  check_extent("hidden_size", problem.hidden_size, 1);
+  check_multiples("hidden_size", problem.hidden_size, {problem.x, problem.gate_up});
+  check_extent("intermediate_size", problem.intermediate_size, 1);
+  check_multiples("intermediate_size", problem.intermediate_size, {problem.intermediate, problem.down});
+  check_intermediate(problem.intermediate, problem.intermediate_scale, problem.intermediate_size);
+  check_layer_elements(rows_argument, rows, "hidden_size", problem.hidden_size);
+  check_layer_elements(rows_argument, rows, "intermediate_size", problem.intermediate_size);
+  check_activation(problem.activation);
+}
 
 inline std::byte* part_of(void* workspace, const strategies::WorkspacePiece& piece) {
   return static_cast<std::byte*>(workspace) + piece.offset;
@@ -67,10 +63,10 @@ inline std::size_t bytes_of(const std::vector<strategies::WorkspacePiece>& piece
   return call.workspace_bytes();
 }
 
-/// What lies between two products, in two pieces of a layer's workspace.
+/// The intermediate, in two pieces of a layer's workspace.
 class Intermediate {
  public:
-  /// Of up to so many rows. Adds the pieces.
+  /// Adds the pieces, with room for `max_rows` rows.
   Intermediate(const Device& device, Format format, float scale, std::int64_t max_rows, std::int64_t columns,
                std::vector<strategies::WorkspacePiece>& pieces);
 
@@ -82,7 +78,50 @@ class Intermediate {
   DeviceId device_;
   strategies::WorkspacePiece values_;
   strategies::WorkspacePiece scales_;
-  std::optional<DeviceTensor> given_scale_{};  ///< where the format has one
+  std::optional<DeviceTensor> given_scale_{};  ///< if the format has one
+};
+
+/// The common part of a planned layer: its workspace, and the checks of x and of out.
+template <class Problem>
+class PlannedLayer {
+ public:
+  [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
+  [[nodiscard]] std::size_t workspace_bytes() const { return bytes_of(pieces_); }
+
+ protected:
+  PlannedLayer(const Device& device, const Problem& problem) : problem_(problem), device_(device.id()) {}
+
+  using NamedPointers = std::initializer_list<std::pair<const char*, const void*>>;
+
+  void check_x(const Tensor& x) const {
+    if (x.rank != 2) {
+      refuse("x has {} dimensions, expected 2: [tokens, hidden_size]", x.rank);
+    }
+    if (x.shape[0] < 0 || x.shape[0] > problem_.tokens) {
+      refuse("x has {} rows, expected 0 to {}, the tokens that the plan was made for", x.shape[0], problem_.tokens);
+    }
+    check_matrix("x", x, problem_.x, x.shape[0], problem_.hidden_size, device_, OperandRole::tokens);
+  }
+  /// `operands` must not overlap out or the workspace.
+  void check_out(const Tensor& out, std::int64_t rows, NamedTensors operands, const void* workspace) const {
+    check_matrix("out", out, problem_.out, rows, problem_.hidden_size, device_, OperandRole::tokens);
+    check_alignment("out", out, static_cast<std::size_t>(bits(problem_.out)) / 8);
+    check_workspace(workspace, workspace_bytes());
+    check_apart(out, operands, {workspace, workspace_bytes()}, "out");
+    check_outside_workspace("out", out, workspace, workspace_bytes());
+  }
+  void require_on_gpu(NamedPointers pointers) const {
+    for (const auto& [argument, pointer] : pointers) {
+      if (device_.kind == DeviceKind::cuda) {
+        runtime::require_on_gpu(pointer, device_.ordinal, argument);
+      }
+    }
+  }
+  [[nodiscard]] std::byte* at(void* workspace, std::size_t piece) const { return part_of(workspace, pieces_[piece]); }
+
+  Problem problem_;
+  DeviceId device_;
+  std::vector<strategies::WorkspacePiece> pieces_{};
 };
 
 }  // namespace thresher::ops

@@ -108,22 +108,6 @@ planner::Request request_of(const DualGemmOptions& options) {
   return request;
 }
 
-const strategies::Strategy<ProductProblem>& named_strategy(Strategies all, const std::string& name) {
-  if (const auto* strategy = strategies::find_strategy<ProductProblem>(all, name)) {
-    return *strategy;
-  }
-  std::vector<std::string> known;
-  std::transform(all.begin(), all.end(), std::back_inserter(known),
-                 [](const auto* one) { return std::string(one->name()); });
-  planner::refuse_unknown_strategy(name, known);
-}
-
-void require_strategy(Product product, const Device& device, const std::string& strategy) {
-  if (!strategy.empty()) {
-    (void)named_strategy(strategies::gemm::strategies_of(product, device.kind()), strategy);
-  }
-}
-
 std::vector<std::string> strategy_names(Product product, const Device& device) {
   std::vector<std::string> names;
   for (const auto* strategy : strategies::gemm::strategies_of(product, device.kind())) {
@@ -135,7 +119,7 @@ std::vector<std::string> strategy_names(Product product, const Device& device) {
 std::string format_obstacle(DeviceKind kind, const DeviceSpec& device, const ProductProblem& problem,
                             const DualGemmOptions& options) {
   return options.strategy.empty() ? ""
-                                  : named_strategy(strategies_for(problem, kind), options.strategy)
+                                  : planner::named_strategy(strategies_for(problem, kind), options.strategy)
                                         .unsupported_reason(problem, device)
                                         .value_or("");
 }
@@ -145,7 +129,7 @@ std::string format_obstacle(const Device& device, const ProductProblem& problem,
 }
 
 void check_knobs(const Device& device, const ProductProblem& problem, const DualGemmOptions& options) {
-  (void)named_strategy(strategies_for(problem, device.kind()), options.strategy)
+  (void)planner::named_strategy(strategies_for(problem, device.kind()), options.strategy)
       .infeasible_reasons(problem, request_of(options).knobs, spec_of(device));
 }
 

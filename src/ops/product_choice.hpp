@@ -33,11 +33,6 @@ void set_threads(int threads, Knobs& knobs);
 /// `options` in the words of strategies.
 [[nodiscard]] planner::Request request_of(const DualGemmOptions& options);
 
-/// The one of that name. Throws Error(invalid_argument) naming the strategies there are.
-[[nodiscard]] const strategies::Strategy<ProductProblem>& named_strategy(strategies::Strategies<ProductProblem> all,
-                                                                         const std::string& name);
-/// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
-void require_strategy(Product product, const Device& device, const std::string& strategy);
 /// The names of all that the device offers, in their order.
 [[nodiscard]] std::vector<std::string> strategy_names(Product product, const Device& device);
 

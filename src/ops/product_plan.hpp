@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/device_call.hpp"
+#include "ops/cuda_call.hpp"
 #include "ops/packed_product.hpp"
 #include "ops/product_choice.hpp"
 #include "thresher/grouped_gemm.hpp"
@@ -90,6 +90,17 @@ using PlanPointer = std::shared_ptr<const ProductPlan>;
 [[nodiscard]] PlanPointer plan_product(const Device& device, const ProductProblem& problem,
                                        const GroupedWeights& weights, const DualGemmOptions& options,
                                        const CallChange& change = {});
+
+/// The public `plan` and `run` of a grouped product, for layers as well. Arguments are validated here. `topk_ids` and
+/// `inverse` are for calls that permute by expert.
+[[nodiscard]] PlanPointer plan_grouped(const Device& device, const GroupedProblem& problem,
+                                       const PackedGroupedWeights& weights, const GroupedOptions& options,
+                                       const CallChange& change = {});
+[[nodiscard]] PlanPointer plan_grouped(const Device& device, const GroupedProblem& problem,
+                                       const GroupedWeights& weights, const GroupedOptions& options,
+                                       const CallChange& change = {});
+void run_grouped(const ProductPlan& plan, Stream stream, const GroupedTensors& tensors, void* workspace,
+                 const Tensor& topk_ids = no_tensor, const Tensor& inverse = no_tensor);
 
 /// Why the call cannot read weights where they lie: what comes with each call is not judged.
 [[nodiscard]] std::string weights_obstacle(const strategies::PlannedCall& call, const WeightViews& views);

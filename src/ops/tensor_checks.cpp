@@ -195,16 +195,20 @@ void check_activation(const Activation& activation) {
   }
 }
 
+void check_multiples(std::string_view argument, std::int64_t columns, std::initializer_list<Format> formats) {
+  for (const Format format : formats) {
+    const int multiple = format_traits(format).k_multiple;
+    if (columns % multiple != 0) {
+      refuse("problem.{} is {}, expected a multiple of {} for {} operands", argument, columns, multiple, name(format));
+    }
+  }
+}
+
 void check_depth(std::int64_t k, Format a, Format b) {
   if (k == 0) {
     refuse("problem.k is 0, expected at least 1");
   }
-  for (const Format format : {a, b}) {
-    const int multiple = format_traits(format).k_multiple;
-    if (k % multiple != 0) {
-      refuse("problem.k is {}, expected a multiple of {} for {} operands", k, multiple, name(format));
-    }
-  }
+  check_multiples("k", k, {a, b});
 }
 
 void check_place(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device,
@@ -231,6 +235,13 @@ void check_place(std::string_view argument, const Tensor& tensor, Format format,
            alignment);
   }
   check_reach(argument, tensor);
+}
+
+void check_list(std::string_view argument, const Tensor& list, Format format, const Shape& shape, DeviceId device) {
+  check_place(argument, list, format, shape, device, sizeof(std::int32_t));
+  if (!list.is_contiguous()) {
+    refuse("{} is not contiguous, expected elements one behind the other", argument);
+  }
 }
 
 void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t multiple) {

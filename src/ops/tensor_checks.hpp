@@ -58,7 +58,9 @@ void check_output(Format out, std::int64_t n);
 /// What is neither requantised nor has scales otherwise: a bias, the output of a layer.
 void check_unscaled_output(std::string_view argument, Format format);
 void check_activation(const Activation& activation);
-/// K is a multiple of what both formats ask for, and at least 1.
+/// problem.`argument` columns are a multiple of the k_multiple of every format.
+void check_multiples(std::string_view argument, std::int64_t columns, std::initializer_list<Format> formats);
+/// K is at least 1, and a multiple of both formats' k_multiple.
 void check_depth(std::int64_t k, Format a, Format b);
 
 /// No element lies further from the first than there are addresses: sums of strides do not overflow.
@@ -66,6 +68,8 @@ void check_reach(std::string_view argument, const Tensor& tensor);
 /// Format, shape, device, data and its alignment, and reach.
 void check_place(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device,
                  std::size_t alignment);
+/// A contiguous tensor of 4-byte elements.
+void check_list(std::string_view argument, const Tensor& list, Format format, const Shape& shape, DeviceId device);
 /// The last dimension is contiguous; the others neither run backwards nor break the alignment of rows.
 void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t multiple);
 /// Two indices of an output never name the same element.

@@ -160,13 +160,6 @@ void check_tokens(const ProductProblem& problem, const Tensor& a, std::int64_t r
              place.device);
 }
 
-void check_list(const char* argument, const Tensor& list, Format format, const Shape& shape, DeviceId device) {
-  check_place(argument, list, format, shape, device, sizeof(std::int32_t));
-  if (!list.is_contiguous()) {
-    refuse("{} is not contiguous, expected elements one behind the other", argument);
-  }
-}
-
 void check_row_ids(const ProductProblem& problem) {
   if (has_slots(problem) && size_product(problem.experts, problem.rows) > max_extent) {
     refuse("problem.experts times problem.rows (the capacity of a slot) is {} times {}, expected at most {}",

@@ -43,6 +43,19 @@ struct Choices {
 /// Throws Error(invalid_argument) naming the strategies there are.
 [[noreturn]] void refuse_unknown_strategy(const std::string& name, const std::vector<std::string>& known);
 
+/// The strategy of that name. Throws Error(invalid_argument) naming the strategies there are.
+template <class Problem>
+[[nodiscard]] const strategies::Strategy<Problem>& named_strategy(strategies::Strategies<Problem> all,
+                                                                  const std::string& name) {
+  if (const auto* const strategy = strategies::find_strategy<Problem>(all, name)) {
+    return *strategy;
+  }
+  std::vector<std::string> known;
+  std::transform(all.begin(), all.end(), std::back_inserter(known),
+                 [](const auto* one) { return std::string(one->name()); });
+  refuse_unknown_strategy(name, known);
+}
+
 /// Throws Error(invalid_argument) with one strategy's reason to reject the knobs.
 [[noreturn]] void refuse_knobs(const Knobs& knobs, const std::string& sentence);
 
@@ -100,14 +113,8 @@ template <class Problem>
                              Clocks clocks = Clocks::burst) {
   Choices out;
   if (!request.strategy.empty()) {
-    const strategies::Strategy<Problem>* const strategy = strategies::find_strategy<Problem>(all, request.strategy);
-    if (strategy == nullptr) {
-      std::vector<std::string> known;
-      std::transform(all.begin(), all.end(), std::back_inserter(known),
-                     [](const auto* one) { return std::string(one->name()); });
-      refuse_unknown_strategy(request.strategy, known);
-    }
-    detail::add_choices(out, all, *strategy, problem, request, device, calibration, clocks);
+    const strategies::Strategy<Problem>& strategy = named_strategy<Problem>(all, request.strategy);
+    detail::add_choices(out, all, strategy, problem, request, device, calibration, clocks);
   } else {
     bool takes_knobs = false;
     for (const strategies::Strategy<Problem>* const strategy : all) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/cuda_reference.hpp"
+#include "support/cuda_reference.hpp"
 #include "support/gpu_dual_gemm_case.hpp"
 #include "thresher/error.hpp"
 
@@ -229,7 +229,7 @@ TEST(CudaReference, IsTheDefinition) {
         const Layout layout{.row_gap = 6, .scales = ScaleLayout::blocked};
         Case tested(DualGemmCase::random(problem, layout));
         const OnGpu out(static_cast<std::size_t>(problem.m * problem.n) * sizeof(double));
-        ops::cuda_reference_dual_gemm(Stream{}, problem, tested.a.tensor(), tested.b1.tensor(), tested.b2.tensor(),
+        test::on_gpu::reference_dual_gemm(Stream{}, problem, tested.a.tensor(), tested.b1.tensor(), tested.b2.tensor(),
                                       static_cast<double*>(out.data()));
         runtime::synchronize_device(0);
         EXPECT_TRUE(out.guards_intact());

@@ -108,7 +108,7 @@ TEST_P(CudaGemmOf, IsRightForAnyNumberOfRows) {
   for (const std::int64_t most : {16, 300}) {
     GemmProblem problem = gemm_problem(GetParam(), most == 300);
     problem.m = most;
-    for_every_choice(ops::one_expert(problem), [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+    for_every_choice(strategies::gemm::ProductProblem(problem).grouped(), [&](const GroupedStrategy& strategy, const Knobs& knobs) {
       ++choices;
       for (const bool is_packed : {false, true}) {
         GemmCase host(problem, Format::bf16, {.out_row_gap = is_packed ? 3 : 0});
@@ -140,7 +140,7 @@ TEST_P(CudaGemmOf, EdgeShapes) {
 TEST_P(CudaGemmOf, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_HOPPER();
   const GemmProblem problem = gemm_problem(GetParam(), false);
-  for_every_choice(ops::one_expert(problem), [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+  for_every_choice(strategies::gemm::ProductProblem(problem).grouped(), [&](const GroupedStrategy& strategy, const Knobs& knobs) {
     GemmCase host(problem);
     GpuGemm gemm(host, {.strategy = std::string(strategy.name()), .knobs = knobs}, false);
     ASSERT_EQ(gemm.run_and_judge(problem.m), "");

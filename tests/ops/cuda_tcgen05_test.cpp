@@ -124,7 +124,8 @@ void expect_the_emulators_bits(const char* name, ScaleLayout scales, const std::
       continue;  // other activations compute with the sums
     }
     const PlannedCall call = strategy(name).plan(problem, knobs, device_spec("B200"));
-    DualGemmCase host = problem.b == Format::nvfp4 ? of_sums(problem, scales) : of_plain_sums(problem);
+    DualGemmCase host =
+        problem.b == Format::nvfp4 ? of_sums(problem.dual_gemm(), scales) : of_plain_sums(problem.dual_gemm());
     EXPECT_EQ(on_the_card(call, host, options), on_the_emulator(call, host))
         << name << " " << knobs.text() << " on " << problem.rows << "x" << problem.n << "x" << problem.k << ", scales "
         << thresher::name(scales);

@@ -124,7 +124,7 @@ TEST(EmulatedRequantised, OutputsInEveryFormat) {
       if (sample.problem.out != Format::fp32) {
         continue;
       }
-      DualGemmProblem problem = sample.problem;
+      DualGemmProblem problem = sample.problem.dual_gemm();
       problem.out = out;
       problem.n = round_up(problem.n, std::int64_t{format_traits(out).n_multiple});
       const PlannedCall call = interleaved_strategy().plan(problem, sample.knobs, device_spec("H200"));
@@ -162,7 +162,7 @@ std::vector<OneGroupSample> one_group_samples() {
   std::vector<OneGroupSample> found;
   for (const Strategy<ProductProblem>* const strategy : {&columns_strategy(), &rows_strategy()}) {
     for (const Sample<ProductProblem>& sample : dense_or_not(strategy->samples(), true)) {
-      found.push_back({strategy, sample.problem, sample.knobs});
+      found.push_back({strategy, sample.problem.dual_gemm(), sample.knobs});
     }
   }
   return found;
@@ -215,7 +215,7 @@ TEST_P(EmulatedOneGroup, EdgesOfItsTile) {
   const OneGroupSample& sample = GetParam();
   for (const ProductProblem& problem : sample.strategy->edges(sample.problem, sample.knobs, device_spec("H200"))) {
     for (const std::uint64_t seed : {4, 5}) {
-      clean_and_right(problem, seed);
+      clean_and_right(problem.dual_gemm(), seed);
     }
   }
 }

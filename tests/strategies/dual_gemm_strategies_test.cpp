@@ -16,7 +16,7 @@
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "thresher/error.hpp"
 
-namespace thresher::strategies::dual_gemm {
+namespace thresher::strategies::gemm {
 namespace {
 
 const DeviceSpec& h200() { return device_spec("H200"); }
@@ -319,4 +319,4 @@ TEST(TwoPassStrategy, WidensWeightsThatTheLibraryCannotRead) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm
+}  // namespace thresher::strategies::gemm

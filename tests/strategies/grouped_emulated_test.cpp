@@ -16,7 +16,7 @@
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "support/grouped_checks.hpp"
 
-namespace thresher::strategies::grouped_gemm {
+namespace thresher::strategies::gemm::grouped {
 namespace {
 
 using test::GroupedCase;
@@ -107,9 +107,10 @@ class EmulatedGrouped : public ::testing::TestWithParam<Chosen> {
  protected:
   [[nodiscard]] static const Strategy<ProductProblem>& strategy() { return *GetParam().strategy; }
   [[nodiscard]] static const Sample<ProductProblem>& sample() { return GetParam().sample; }
+  [[nodiscard]] static GroupedProblem own_problem() { return sample().problem.grouped(); }
   static void clean_and_right(const GroupedProblem& problem, std::uint64_t schedules, GroupedForm form) {
     GroupedCase host(problem, std::move(form));
-    const PlannedCall call = strategy().plan(problem, sample().knobs, card_of(strategy(), sample().problem));
+    const PlannedCall call = strategy().plan(problem, sample().knobs, card_of(strategy(), own_problem()));
     ASSERT_EQ(run_and_judge(call, host, schedules), "") << sample().knobs.text();
   }
   static void clean_and_right(const GroupedProblem& problem, std::uint64_t schedules) {
@@ -119,43 +120,43 @@ class EmulatedGrouped : public ::testing::TestWithParam<Chosen> {
   [[nodiscard]] static bool is_gathered() { return sample().problem.layout == ProductRows::gathered; }
 };
 
-TEST_P(EmulatedGrouped, ItsOwnSample) { clean_and_right(sample().problem, 8); }
+TEST_P(EmulatedGrouped, ItsOwnSample) { clean_and_right(own_problem(), 8); }
 TEST_P(EmulatedGrouped, SmallerThanATile) {
   for (const ProductProblem& problem :
-       strategy().edges(sample().problem, sample().knobs, card_of(strategy(), sample().problem))) {
-    clean_and_right(problem, 3);
+       strategy().edges(own_problem(), sample().knobs, card_of(strategy(), own_problem()))) {
+    clean_and_right(problem.grouped(), 3);
   }
 }
 /// A turn is over when its one slot is there: many of them, one behind the other.
 TEST_P(EmulatedGrouped, ManyTilesOfOneSlot) {
-  GroupedProblem problem = sample().problem;
+  GroupedProblem problem = own_problem();
   problem.k = strategy().edges(problem, sample().knobs, card_of(strategy(), problem)).back().k;
   problem.n *= 3;
   clean_and_right(problem, 12);
 }
 TEST_P(EmulatedGrouped, SlotsWithGarbageBehindTheCounts) {
   if (!is_gathered()) {
-    GroupedProblem problem = with_layout(sample().problem, RowLayout::slots);
+    GroupedProblem problem = with_layout(own_problem(), RowLayout::slots);
     problem.rows = problem.rows / 2 + 1;
     clean_and_right(problem, 4);
   }
 }
 TEST_P(EmulatedGrouped, NonsenseForBounds) {
-  const auto rows = static_cast<std::int32_t>(sample().problem.rows);
-  GroupedForm form = ragged_form(sample().problem);
+  const auto rows = static_cast<std::int32_t>(own_problem().rows);
+  GroupedForm form = ragged_form(own_problem());
   form.groups = {-4, rows / 2, rows / 3, 2 * rows, rows / 4, rows};
-  clean_and_right(sample().problem, 3, form);
+  clean_and_right(own_problem(), 3, form);
 }
 /// A dense product of one matrix comes without offsets, and no status is written.
 TEST_P(EmulatedGrouped, OneExpertThatOwnsEveryRow) {
   if (is_gathered() || sample().problem.activation) {
     return;
   }
-  const DeviceSpec& card = card_of(strategy(), sample().problem);
-  GroupedProblem problem = sample().problem;
+  const DeviceSpec& card = card_of(strategy(), own_problem());
+  GroupedProblem problem = own_problem();
   problem.experts = 1;
   problem.rows = problem.rows / 2 + 1;
-  GroupedForm form = ragged_form(sample().problem);
+  GroupedForm form = ragged_form(own_problem());
   form.groups = {0, static_cast<std::int32_t>(problem.rows)};
   GroupedCase host(problem, form);
   ProductProblem dense = problem;
@@ -182,9 +183,9 @@ TEST_P(EmulatedGrouped, OneExpertThatOwnsEveryRow) {
   }
 }
 TEST_P(EmulatedGrouped, NoRowsAtAll) {
-  GroupedForm form = ragged_form(sample().problem);
+  GroupedForm form = ragged_form(own_problem());
   form.groups.assign(form.groups.size(), 7);
-  clean_and_right(sample().problem, 3, form);
+  clean_and_right(own_problem(), 3, form);
 }
 /// Between rows of operands: operands with scales are contiguous, and rows of FP8 begin every 16 bytes.
 std::int64_t row_gap(const GroupedProblem& problem, std::int64_t of_16_bits) {
@@ -192,13 +193,13 @@ std::int64_t row_gap(const GroupedProblem& problem, std::int64_t of_16_bits) {
   return has_scales ? 0 : bits(problem.a) == 8 ? 16 : of_16_bits;
 }
 TEST_P(EmulatedGrouped, RowsWithGapsAndOutputsOffTheGrid) {
-  GroupedForm form = ragged_form(sample().problem);
-  form.layout = {.row_gap = row_gap(sample().problem, 8), .out_row_gap = 1};
-  clean_and_right(sample().problem, 2, form);
+  GroupedForm form = ragged_form(own_problem());
+  form.layout = {.row_gap = row_gap(own_problem(), 8), .out_row_gap = 1};
+  clean_and_right(own_problem(), 2, form);
 }
 /// Rows begin where 16 bytes may be stored and end where they may not; rows of A are no whole 16 bytes.
 TEST_P(EmulatedGrouped, RowsThatEndBetweenSixteenBytes) {
-  GroupedProblem problem = sample().problem;
+  GroupedProblem problem = own_problem();
   problem.n -= format_traits(problem.out).n_multiple > 1 ? 0 : 3 + problem.n % 8;
   problem.k -= bits(problem.b) == 16 ? 4 : 0;
   GroupedForm form = ragged_form(problem);
@@ -206,14 +207,14 @@ TEST_P(EmulatedGrouped, RowsThatEndBetweenSixteenBytes) {
   clean_and_right(problem, 2, form);
 }
 TEST_P(EmulatedGrouped, GateAndUpInOneTensor) {
-  if (!sample().problem.activation) {
+  if (!own_problem().activation) {
     return;
   }
   for (const GateUpOrder order : all_gate_up_orders) {
-    GroupedForm form = ragged_form(sample().problem);
+    GroupedForm form = ragged_form(own_problem());
     form.order = order;
     form.bias_format = order == GateUpOrder::interleaved ? Format::bf16 : Format::fp16;
-    GroupedProblem problem = sample().problem;
+    GroupedProblem problem = own_problem();
     if (problem.b == Format::fp8_block) {  // gate and up in one tensor may not share a scale
       if (order == GateUpOrder::interleaved) {
         continue;
@@ -226,16 +227,16 @@ TEST_P(EmulatedGrouped, GateAndUpInOneTensor) {
 /// Tiles of half their rows, of one row more, of all, and of one.
 TEST_P(EmulatedGrouped, TilesThatAreJustFull) {
   const auto most = static_cast<std::int32_t>(std::stoll(*sample().knobs.find("block_tokens")));
-  GroupedForm form = ragged_form(sample().problem);
+  GroupedForm form = ragged_form(own_problem());
   form.groups = {0, most / 2, most + 1, 2 * most + 1, 2 * most + 1, 2 * most + 2};
-  clean_and_right(sample().problem, 2, form);
+  clean_and_right(own_problem(), 2, form);
 }
 /// A block reports what it has seen itself: the row of no token is in the first tile, in a later one, or is nobody's.
 TEST_P(EmulatedGrouped, RowsOfNoTokenAreReportedWhereverTheyAre) {
   if (!is_gathered()) {
     return;
   }
-  const GroupedProblem problem = sample().problem;
+  const GroupedProblem problem = own_problem();
   const auto rows = static_cast<std::size_t>(problem.rows);
   for (const std::size_t skipped : {std::size_t{0}, std::size_t{3}, rows - 2, rows - 1}) {
     GroupedForm form = ragged_form(problem);
@@ -248,7 +249,7 @@ TEST_P(EmulatedGrouped, RowsOfNoTokenAreReportedWhereverTheyAre) {
 }
 /// Scales in blocks of 128 rows and four along K, which no expert and no slot fills: each has its own, padded.
 TEST_P(EmulatedGrouped, ScalesInBlocks) {
-  GroupedProblem problem = sample().problem;
+  GroupedProblem problem = own_problem();
   if (problem.b != Format::nvfp4) {
     return;
   }
@@ -270,7 +271,7 @@ TEST_P(EmulatedGrouped, ScalesInBlocks) {
 /// Scales that are written: row by row, block by block of rows rounded up to 4, powers of two; of slots each its own,
 /// whatever lies between the rows of outputs.
 TEST_P(EmulatedGrouped, OutputScalesInEveryLayout) {
-  if (!format_traits(sample().problem.out).is_requantised()) {
+  if (!format_traits(own_problem().out).is_requantised()) {
     return;
   }
   for (const ScaleLayout layout : {ScaleLayout::row_major, ScaleLayout::column_major}) {
@@ -278,7 +279,7 @@ TEST_P(EmulatedGrouped, OutputScalesInEveryLayout) {
       if (is_gathered() && rows == RowLayout::slots) {
         continue;
       }
-      GroupedProblem problem = is_gathered() ? sample().problem.grouped() : with_layout(sample().problem, rows);
+      GroupedProblem problem = is_gathered() ? own_problem() : with_layout(own_problem(), rows);
       problem.rows = problem.rows / 2 + 1;
       GroupedForm form = ragged_form(problem);
       form.layout = {.out_row_gap = 16, .out_scales = layout, .out_powers_of_two = layout == ScaleLayout::column_major};
@@ -289,7 +290,7 @@ TEST_P(EmulatedGrouped, OutputScalesInEveryLayout) {
 
 /// Scales of 1 × 128 of tokens that lie one behind the other for each 128 along K, of rows rounded up to 4.
 TEST_P(EmulatedGrouped, ScalesThatLieColumnByColumn) {
-  GroupedProblem problem = sample().problem;
+  GroupedProblem problem = own_problem();
   if (problem.a != Format::fp8_block) {
     return;
   }
@@ -307,7 +308,7 @@ TEST_P(EmulatedGrouped, ScalesThatLieColumnByColumn) {
 }
 /// Weights whose last block of 128 rows has few, and whose tiles lie in two blocks and in the second of one.
 TEST_P(EmulatedGrouped, OutputsInSeveralBlocksOfScales) {
-  GroupedProblem problem = sample().problem;
+  GroupedProblem problem = own_problem();
   if (problem.b != Format::fp8_block) {
     return;
   }
@@ -318,8 +319,7 @@ TEST_P(EmulatedGrouped, OutputsInSeveralBlocksOfScales) {
 
 /// NaN and Inf stay in their own rows, of their own experts; behind a slot's rows there is nothing but NaN.
 TEST_P(EmulatedGrouped, NanStaysInItsRow) {
-  const GroupedProblem problem =
-      is_gathered() ? sample().problem.grouped() : with_layout(sample().problem, RowLayout::slots);
+  const GroupedProblem problem = is_gathered() ? own_problem() : with_layout(own_problem(), RowLayout::slots);
   GroupedCase host(problem, ragged_form(problem));
   const std::vector<std::int32_t> groups = host.groups();
   const auto spoil = [&](std::int64_t row) {
@@ -335,7 +335,7 @@ TEST_P(EmulatedGrouped, NanStaysInItsRow) {
     }
   }
   spoil(1);
-  const PlannedCall call = strategy().plan(problem, sample().knobs, card_of(strategy(), sample().problem));
+  const PlannedCall call = strategy().plan(problem, sample().knobs, card_of(strategy(), own_problem()));
   ASSERT_EQ(run_and_judge(call, host, 2), "") << sample().knobs.text();
 }
 
@@ -399,29 +399,29 @@ class EmulatedRequantisedRows : public EmulatedGrouped {
 TEST_P(EmulatedRequantisedRows, AreRightInEveryLayout) {
   for (const RowLayout rows : {RowLayout::packed, RowLayout::slots, RowLayout::gathered}) {
     if (is_gathered() == (rows == RowLayout::gathered)) {
-      const GroupedProblem problem = with_layout(sample().problem, rows);
+      const GroupedProblem problem = with_layout(own_problem(), rows);
       in_every_format(problem, ragged_form(problem), 2);
     }
   }
 }
 TEST_P(EmulatedRequantisedRows, KeepNanOfOneOutput) {
-  in_every_format(sample().problem, ragged_form(sample().problem), 1, true);
+  in_every_format(own_problem(), ragged_form(own_problem()), 1, true);
 }
 /// Rows before the first, behind the last and of no token, gaps, and bounds that make no sense.
 TEST_P(EmulatedRequantisedRows, OfMoreOutputsThanAWarpHas) {
-  GroupedProblem problem = sample().problem;
+  GroupedProblem problem = own_problem();
   problem.n = 520;  // a warp has 512
   in_every_format(problem, ragged_form(problem), 1);
 }
 TEST_P(EmulatedRequantisedRows, LeaveWhatIsNobodys) {
-  const auto rows = static_cast<std::int32_t>(sample().problem.rows);
+  const auto rows = static_cast<std::int32_t>(own_problem().rows);
   for (const std::vector<std::int32_t>& groups :
        {std::vector<std::int32_t>{3, rows / 4, rows / 4, rows / 2, rows / 2, rows - 5},
         {2, rows / 2, rows / 3, rows / 4, 5, 1}}) {
-    GroupedForm form = ragged_form(sample().problem);
+    GroupedForm form = ragged_form(own_problem());
     form.groups = groups;
     form.layout.out_row_gap = 6;
-    in_every_format(sample().problem, form, 1);
+    in_every_format(own_problem(), form, 1);
   }
 }
 
@@ -433,4 +433,4 @@ INSTANTIATE_TEST_SUITE_P(InFloat32, EmulatedRequantisedRows, ::testing::ValuesIn
 INSTANTIATE_TEST_SUITE_P(AllSamples, EmulatedGrouped, ::testing::ValuesIn(all_samples()), name_of);
 
 }  // namespace
-}  // namespace thresher::strategies::grouped_gemm
+}  // namespace thresher::strategies::gemm::grouped

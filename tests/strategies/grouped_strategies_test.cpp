@@ -11,7 +11,7 @@
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/config.hpp"
 
-namespace thresher::strategies::grouped_gemm {
+namespace thresher::strategies::gemm::grouped {
 namespace {
 
 const DeviceSpec& h200() { return device_spec("H200"); }
@@ -119,7 +119,7 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
 
 /// Two accumulators of each matrix: of gate and up those of 128 tokens, of one matrix those of 256.
 TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
-  const Strategy<ProductProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
+  const Strategy<ProductProblem>& strategy = grouped::strategy("tcgen05_plain");
   GroupedProblem one = in_16_bits();
   GroupedProblem two = one;
   two.activation = Activation{};
@@ -147,7 +147,7 @@ TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
 
 /// FP8 whose scales multiply finished sums, tokens and weights each in their own way; and on Blackwell alone.
 TEST(GroupedStrategies, PlainOperandsOfBlackwell) {
-  const Strategy<ProductProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
+  const Strategy<ProductProblem>& strategy = grouped::strategy("tcgen05_plain");
   GroupedProblem problem = in_16_bits();
   for (const Format tokens : {Format::fp8_tensor, Format::fp8_row}) {
     for (const Format weights : {Format::fp8_tensor, Format::fp8_row}) {
@@ -172,7 +172,7 @@ TEST(GroupedStrategies, PlainOperandsOfBlackwell) {
 TEST(GroupedStrategies, FpEightOfHopper) {
   constexpr std::array formats{Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
   for (const char* const name : {"columns", "rows"}) {
-    const Strategy<ProductProblem>& strategy = grouped_gemm::strategy(name);
+    const Strategy<ProductProblem>& strategy = grouped::strategy(name);
     GroupedProblem problem = in_16_bits();
     for (const Format tokens : formats) {
       for (const Format weights : formats) {
@@ -328,4 +328,4 @@ TEST(GroupedStrategies, EveryPackedLayoutHasANameOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::grouped_gemm
+}  // namespace thresher::strategies::gemm::grouped

@@ -143,8 +143,7 @@ std::string gather(const MoeProblem& most, const MoeProblem& problem, std::uint6
   weights.gate =
       Tensor::contiguous(nullptr, problem.x, {problem.experts, problem.intermediate_size, problem.hidden_size});
   PlannedCall call;
-  const grouped_gemm::RowsInWorkspace rows =
-      grouped_gemm::add_gathering(gate_up_problem(most), std::nullopt, true, call);
+  const gemm::RowsInWorkspace rows = gemm::add_gathering(gate_up_problem(most), std::nullopt, true, call);
   Routed made(problem.experts, ids.size());
   EmulatedCall brings =
       routed_call(with_routing(std::move(call), gate_up_problem(most), DeviceKind::cuda), weights, of, topk_ids, made);
@@ -197,7 +196,7 @@ TEST(EmulatedMoe, TheLaunchThatSortsBringsTheRowsTogether) {
 Extent3 sorting_grid(std::int64_t choices, std::int64_t columns) {
   const MoeProblem problem = rows_of(choices / 2, 2, columns);
   PlannedCall call;
-  (void)grouped_gemm::add_gathering(gate_up_problem(problem), std::nullopt, true, call);
+  (void)gemm::add_gathering(gate_up_problem(problem), std::nullopt, true, call);
   call = with_routing(std::move(call), gate_up_problem(problem), DeviceKind::cuda);
   const auto empty = [](Format format, std::initializer_list<std::int64_t> shape) {
     return Tensor::contiguous(nullptr, format, shape);
@@ -263,7 +262,7 @@ TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
   const Sample<ProductProblem> codes{GroupedProblem{.a = Format::nvfp4, .b = Format::nvfp4}, {}};
   using Titles = std::vector<std::string>;
   const std::string sorts = "sort the choices and gather the rows";
-  const auto& columns = grouped_gemm::columns_strategy();
+  const auto& columns = gemm::columns_strategy();
   const auto& packed = gemm::packed_strategy();
   EXPECT_EQ(of_gate_up(columns, "H200", 1024, plain), (Titles{sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(columns, "H200", 1025, plain), (Titles{"count the choices", sorts, "multiply"}));
@@ -367,12 +366,13 @@ TEST(EmulatedMoe, RowsOfEveryFormatAreAddedUp) {
 
 /// A sample of the 16-bit kernels, which the build compiled.
 const Sample<ProductProblem>& sample_that(const std::function<bool(const GroupedProblem&)>& fits) {
-  static const std::vector<Sample<ProductProblem>> samples = grouped_gemm::columns_strategy().samples();
-  return *std::find_if(samples.begin(), samples.end(), [&](const auto& sample) { return fits(sample.problem); });
+  static const std::vector<Sample<ProductProblem>> samples = gemm::columns_strategy().samples();
+  return *std::find_if(samples.begin(), samples.end(),
+                       [&](const auto& sample) { return fits(sample.problem.grouped()); });
 }
 
 PlannedCall planned(const GroupedProblem& problem, const Sample<ProductProblem>& sample) {
-  return grouped_gemm::columns_strategy().plan(problem, sample.knobs, device_spec("H200"));
+  return gemm::columns_strategy().plan(problem, sample.knobs, device_spec("H200"));
 }
 
 TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
@@ -423,10 +423,10 @@ TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
     const GroupedTensors of_second{.a = hidden.view(), .c = rows.view(), .offsets = integers(sorted.offsets)};
     const std::array combine_tensors{rows.view(), places, of.topk_weights, of.out};
     ASSERT_EQ(findings(routed_call(first, weight_views(host.gate_up()), of_first, of.topk_ids, sorted), seed), "");
-    ASSERT_EQ(findings({second, named(names, grouped_gemm::in_order(weight_views(host.down()), of_second)),
-                        test::compiled_in_kernel},
-                       seed),
-              "");
+    ASSERT_EQ(
+        findings({second, named(names, gemm::in_order(weight_views(host.down()), of_second)), test::compiled_in_kernel},
+                 seed),
+        "");
     ASSERT_EQ(findings({combine_call(problem, DeviceKind::cuda), named(combine_names, combine_tensors),
                         test::compiled_in_kernel},
                        seed),

@@ -225,7 +225,7 @@ TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
     for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
       for (const auto& [m, n, a] :
            {std::tuple{1, 128, Format::fp16}, {37, 256, Format::nvfp4}, {66, 128, Format::fp16}}) {
-        DualGemmProblem problem = sample.problem;
+        DualGemmProblem problem = sample.problem.dual_gemm();
         problem.out = out;
         problem.a = a;
         problem.m = m + 3;

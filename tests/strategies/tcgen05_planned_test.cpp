@@ -10,7 +10,7 @@
 #include "reference/tolerance.hpp"
 #include "strategies/gemm/registry.hpp"
 
-namespace thresher::strategies::dual_gemm {
+namespace thresher::strategies::gemm {
 namespace {
 
 using test::DualGemmCase;
@@ -71,15 +71,15 @@ DualGemmCase random_case(const DualGemmProblem& problem, const Layout& layout, u
 TEST_P(PlannedTcgen05, IsRightWithScalesInBlocksAndGapsBetweenOutputs) {
   for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
     const Layout layout{.out_row_gap = 8, .scales = scales, .global_scales = false};
-    DualGemmCase host = random_case(sample().problem, layout, 4, !promises_no_signs());
-    EXPECT_EQ(run_and_judge(planned(sample().problem, sample().knobs), host, 3), "")
+    DualGemmCase host = random_case(sample().problem.dual_gemm(), layout, 4, !promises_no_signs());
+    EXPECT_EQ(run_and_judge(planned(sample().problem.dual_gemm(), sample().knobs), host, 3), "")
         << sample().knobs.text() << ", scales " << name(scales);
   }
 }
 
 // A plan serves every number of tokens up to its own.
 TEST_P(PlannedTcgen05, ServesFewerTokensThanItWasMadeFor) {
-  const DualGemmProblem most = sample().problem;
+  const DualGemmProblem most = sample().problem.dual_gemm();
   DualGemmProblem few = most;
   few.m = 3;
   DualGemmCase host = random_case(few, {.global_scales = false}, 5, !promises_no_signs());
@@ -94,7 +94,7 @@ TEST(PlannedTcgen05InPlace, ReadsBlockedTokensWhereTheyLie) {
   const auto sample = std::find_if(samples.begin(), samples.end(),
                                    [](const auto& one) { return *one.knobs.find("unsigned_scales") == "true"; });
   ASSERT_NE(sample, samples.end());
-  DualGemmProblem problem = sample->problem;
+  DualGemmProblem problem = sample->problem.dual_gemm();
   problem.m = std::stoi(*sample->knobs.find("block_tokens"));
   problem.k = 1024;
   DualGemmCase host = random_case(problem, {.scales = ScaleLayout::blocked, .global_scales = false}, 3, false);
@@ -105,4 +105,4 @@ TEST(PlannedTcgen05InPlace, ReadsBlockedTokensWhereTheyLie) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm
+}  // namespace thresher::strategies::gemm

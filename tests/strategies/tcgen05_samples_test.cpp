@@ -9,7 +9,7 @@
 #include "strategies/gemm/tcgen05/strategy.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
 
-namespace thresher::strategies::dual_gemm {
+namespace thresher::strategies::gemm {
 namespace {
 
 struct Chosen {
@@ -54,14 +54,14 @@ class PlannedForBlackwell : public ::testing::TestWithParam<Chosen> {
 
 TEST_P(PlannedForBlackwell, ItsOwnSample) {
   for (const std::uint64_t seed : {0, 1, 7}) {
-    ASSERT_EQ(run_and_judge(GetParam().sample.problem, seed), "") << seed;
+    ASSERT_EQ(run_and_judge(GetParam().sample.problem.dual_gemm(), seed), "") << seed;
   }
 }
 
 TEST_P(PlannedForBlackwell, ItsEdges) {
   for (const ProductProblem& problem :
        GetParam().strategy->edges(GetParam().sample.problem, GetParam().sample.knobs, device_spec("B200"))) {
-    ASSERT_EQ(run_and_judge(problem, 2), "") << problem.rows << "x" << problem.n << "x" << problem.k;
+    ASSERT_EQ(run_and_judge(problem.dual_gemm(), 2), "") << problem.rows << "x" << problem.n << "x" << problem.k;
   }
 }
 
@@ -72,4 +72,4 @@ std::string name_of(const ::testing::TestParamInfo<Chosen>& of) {
 INSTANTIATE_TEST_SUITE_P(AllSamples, PlannedForBlackwell, ::testing::ValuesIn(all_samples()), name_of);
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm
+}  // namespace thresher::strategies::gemm

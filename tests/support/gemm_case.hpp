@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ops/gemm_problem.hpp"
 #include "reference/grouped_judgement.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "support/grouped_case.hpp"
 #include "thresher/gemm.hpp"
 
@@ -15,7 +15,7 @@ class GemmCase {
  public:
   explicit GemmCase(const GemmProblem& problem, Format bias_format = Format::bf16, const Layout& layout = {})
       : problem_(problem),
-        of_(ops::one_expert(problem),
+        of_(strategies::gemm::ProductProblem(problem).grouped(),
             {.groups = {0, static_cast<std::int32_t>(problem.m)}, .bias_format = bias_format, .layout = layout}) {}
 
   [[nodiscard]] const GemmProblem& problem() const { return problem_; }

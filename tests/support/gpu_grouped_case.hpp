@@ -62,7 +62,7 @@ class GpuRun {
     (tensors.counts.rank > 0 ? tensors.counts : tensors.offsets) = groups_.tensor();
     tensors.row_ids = row_ids_.tensor();
     tensors.row_weights = row_weights_.tensor();
-    tensors_ = strategies::grouped_gemm::in_order(weight_views(weights), tensors);
+    tensors_ = strategies::gemm::in_order(weight_views(weights), tensors);
     if (planned.packing != nullptr) {
       packed_ = runtime::DeviceBuffer(0, planned.packed_bytes());
       const strategies::CallTensors of{tensors_, nullptr, packed_.data()};
@@ -136,7 +136,7 @@ class GpuRun {
   TensorOnGpu row_ids_;
   TensorOnGpu row_weights_;
   std::unique_ptr<OnGpu> up_scales_;
-  std::array<Tensor, strategies::grouped_gemm::tensor_count> tensors_;
+  std::array<Tensor, strategies::gemm::tensor_count> tensors_;
   runtime::DeviceBuffer packed_;
   std::unique_ptr<ops::CudaCall> call_;
   std::unique_ptr<OnGpu> workspace_;

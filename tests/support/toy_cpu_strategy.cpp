@@ -6,7 +6,7 @@ namespace thresher::test {
 namespace {
 
 using namespace strategies;
-using namespace strategies::dual_gemm;
+using namespace strategies::gemm;
 
 class Toy final : public Strategy<ProductProblem> {
  public:

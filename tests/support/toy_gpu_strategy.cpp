@@ -6,7 +6,7 @@ namespace thresher::test {
 namespace {
 
 using namespace strategies;
-using namespace strategies::dual_gemm;
+using namespace strategies::gemm;
 
 struct Config {
   int threads = 64;
@@ -28,7 +28,7 @@ constexpr const char* code = R"(#include "machine/launch.hpp"
 #include "strategies/gemm/device/definition.hpp"
 namespace toy {
 using namespace thresher::machine;
-using namespace thresher::strategies::dual_gemm;
+using namespace thresher::strategies::gemm;
 struct Config { int threads = 64; };
 struct Params { u64 a, b1_gate, b2_up, c; u32 m, n, k; };
 template <Config config>

@@ -152,8 +152,8 @@ class PlannedKernel final : public EmulatedKernel {
     std::vector<Problem> all;
     for (const ProductProblem& edge : strategy_.edges(product_problem(task_), knobs_, device_)) {
       all.push_back(problem_of(task_.is_dual_gemm() ? dense_task(edge.dual_gemm(), task_.scale_layout)
-                               : task_.is_dense     ? dense(edge)
-                                                    : ragged(edge, task_.order)));
+                               : task_.is_dense     ? dense(edge.grouped())
+                                                    : ragged(edge.grouped(), task_.order)));
     }
     return all;
   }
@@ -255,7 +255,9 @@ class ProductEmulation final : public EmulatedOperation {
                                   : problem.is_dense() == is_dense_ && problem.activation.has_value() == is_dual_;
   }
   [[nodiscard]] ProductTask task_of(const ProductProblem& problem) const {
-    return !is_dense_ ? ragged(problem, std::nullopt) : is_dual_ ? dense_task(problem.dual_gemm()) : dense(problem);
+    return !is_dense_ ? ragged(problem.grouped(), std::nullopt)
+           : is_dual_ ? dense_task(problem.dual_gemm())
+                      : dense(problem.grouped());
   }
 
   bool is_dense_;

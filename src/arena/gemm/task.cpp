@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/gemm_problem.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -62,7 +62,7 @@ ProductTask completed(ProductTask task) {
 
 ProductTask dense_task(const GemmProblem& problem, ScaleLayout scale_layout) {
   ProductTask task;
-  task.problem = ops::one_expert(problem);
+  task.problem = strategies::gemm::ProductProblem(problem).grouped();
   task.counts = {problem.m};
   task.scale_layout = scale_layout;
   task.is_dense = true;

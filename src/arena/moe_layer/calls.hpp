@@ -6,18 +6,15 @@
 
 namespace thresher::arena {
 
+[[nodiscard]] inline ops::LayerProducts products_of(const LayerTask& task) {
+  return task.is_dense ? ops::layer_products(gated_mlp_of(task)) : ops::layer_products(task.problem);
+}
+
 /// As ops::layer_calls.
 [[nodiscard]] inline ops::LayerCalls calls_of(const LayerTask& task, const MoeOptions& options,
                                               const DeviceSpec& device) {
-  return task.is_dense ? ops::layer_calls(gated_mlp_of(task), gated_mlp_options(options), device)
+  return task.is_dense ? ops::layer_calls(products_of(task), options, device)
                        : ops::layer_calls(task.problem, options, device);
-}
-
-/// As ops::layer_format_obstacle.
-[[nodiscard]] inline std::string unsupported_format(const LayerTask& task, const MoeOptions& options, DeviceKind kind,
-                                                    const DeviceSpec& device) {
-  return task.is_dense ? ops::layer_format_obstacle(kind, device, gated_mlp_of(task), gated_mlp_options(options))
-                       : ops::layer_format_obstacle(kind, device, task.problem, options);
 }
 
 }  // namespace thresher::arena

@@ -151,7 +151,7 @@ std::optional<DownSample> down_behind(Format intermediate, const std::string& st
   std::optional<DownSample> found;
   for (const auto* of : strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda)) {
     for (const ProductSample& sample : of->samples()) {
-      const GroupedProblem p = sample.problem;
+      const GroupedProblem p = sample.problem.grouped();
       const bool fits = !p.activation && !p.row_weights && p.layout == RowLayout::packed && p.a == intermediate &&
                         format_traits(p.out).is_unscaled_output() && !of->unsupported_reason(p, card);
       if (fits && (!found || (found->strategy != strategy && of->name() == strategy))) {

@@ -21,7 +21,7 @@
 namespace thresher::arena {
 namespace {
 
-namespace grouped = strategies::grouped_gemm;
+namespace grouped = strategies::gemm;
 namespace layer = strategies::moe_layer;
 using strategies::EmulatedCall;
 using strategies::PlannedCall;

@@ -51,7 +51,7 @@ void check_product(const char* title, const ProductProblem& problem, const DualG
     if (options.strategy.empty()) {
       (void)planner::choose(all, problem, ops::request_of(options), device);
     } else {
-      (void)ops::named_strategy(all, options.strategy)
+      (void)planner::named_strategy(all, options.strategy)
           .infeasible_reasons(problem, ops::request_of(options).knobs, device);
     }
   });
@@ -59,14 +59,9 @@ void check_product(const char* title, const ProductProblem& problem, const DualG
 
 /// The same of both products, whether or not they take the layer's formats.
 void check_products(const LayerTask& task, const MoeOptions& options, DeviceKind kind, const DeviceSpec& device) {
-  check_product("gate_up",
-                task.is_dense ? ProductProblem(ops::gate_up_problem(gated_mlp_of(task)))
-                              : ProductProblem(gate_up_problem(task.problem)),
-                options.gate_up, kind, device);
-  check_product("down",
-                task.is_dense ? ProductProblem(ops::down_problem(gated_mlp_of(task)))
-                              : ProductProblem(down_problem(task.problem)),
-                options.down, kind, device);
+  const ops::LayerProducts products = products_of(task);
+  check_product("gate_up", products.gate_up, options.gate_up, kind, device);
+  check_product("down", products.down, options.down, kind, device);
 }
 
 class LayerOperation final : public Operation {
@@ -223,15 +218,13 @@ class LayerOperation final : public Operation {
 
   [[nodiscard]] std::string format_obstacle(const Problem& problem, const ContestantSpec& spec,
                                             const Device& device) const override {
-    return unsupported_format(layer_task(problem), layer_options(spec), device.kind(), ops::spec_of(device));
+    return ops::unsupported_layer(products_of(layer_task(problem)), layer_options(spec), device.kind(),
+                                  ops::spec_of(device));
   }
 
   [[nodiscard]] std::string obstacle(const Problem& problem, const ContestantSpec& spec,
                                      const Device& device) const override {
-    const auto& task = layer_task(problem);
-    const MoeOptions options = layer_options(spec);
-    return task.is_dense ? ops::layer_obstacle(device, gated_mlp_of(task), gated_mlp_options(options))
-                         : ops::layer_obstacle(device, task.problem, options);
+    return ops::layer_obstacle(products_of(layer_task(problem)), layer_options(spec), device);
   }
 
   [[nodiscard]] PlanRequest plan_request(const ContestantSpec& spec) const override {
@@ -281,7 +274,8 @@ class LayerOperation final : public Operation {
     const MoeOptions options = layer_options(spec);
     try {
       check_products(task, options, DeviceKind::cuda, device);
-      if (std::string obstacle = unsupported_format(task, options, DeviceKind::cuda, device); !obstacle.empty()) {
+      if (std::string obstacle = ops::unsupported_layer(products_of(task), options, DeviceKind::cuda, device);
+          !obstacle.empty()) {
         return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
       }
       const ops::LayerCalls calls = calls_of(task, options, device);

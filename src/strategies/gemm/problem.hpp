@@ -47,18 +47,10 @@ struct ProductProblem {
   [[nodiscard]] DualGemmProblem dual_gemm() const;
   /// The grouped product that it is; dense rows are those of one expert.
   [[nodiscard]] GroupedProblem grouped() const;
-  operator DualGemmProblem() const { return dual_gemm(); }  // NOLINT: as the other way
-  operator GroupedProblem() const { return grouped(); }     // NOLINT
 };
 
 }  // namespace thresher::strategies::gemm
 
-namespace thresher::strategies::dual_gemm {
-using namespace gemm;
-}
-namespace thresher::strategies::grouped_gemm {
-using namespace gemm;
-}
 namespace thresher::strategies::moe_layer {
 using namespace gemm;
 }

@@ -86,7 +86,7 @@ void add_grouped(test::FrozenLines& lines, const Packer& packer, ScaleLayout sca
   }
   test::GroupedCase host(problem, {.groups = {0, 4, 4, 11}, .layout = {.scales = scales, .global_scales = false}});
   std::vector<strategies::NamedTensor> tensors;
-  for (const Tensor& tensor : strategies::grouped_gemm::in_order(weight_views(host.weights()), host.tensors())) {
+  for (const Tensor& tensor : strategies::gemm::in_order(weight_views(host.weights()), host.tensors())) {
     tensors.push_back({fmt::format("tensor {}", tensors.size()), tensor});
   }
   add_packed(lines, heading(packer, has_activation ? "grouped dual GEMM" : "grouped GEMM", scales),

@@ -1,19 +1,19 @@
-#include "ops/cuda_reference.hpp"
-
+#pragma once
+/// The float64 definition on a GPU: the same function as reference::dual_gemm, fast enough for large problems.
 #include "ops/cuda_programs.hpp"
 #include "ops/packed_product.hpp"
 #include "ops/validate_product.hpp"
 #include "runtime/driver.hpp"
 #include "strategies/gemm/reference/params.hpp"
 #include "strategies/gemm/reference/program.hpp"
+#include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
 
-namespace thresher::ops {
-namespace {
+namespace thresher::test::on_gpu {
 
 namespace device_code = strategies::gemm::reference;
 
-device_code::OperandFormat format_code(Format format) {
+inline device_code::OperandFormat format_code(Format format) {
   switch (format) {
     case Format::fp16: return device_code::OperandFormat::fp16;
     case Format::bf16: return device_code::OperandFormat::bf16;
@@ -23,7 +23,7 @@ device_code::OperandFormat format_code(Format format) {
   throw Error(ErrorCode::internal, "the definition takes no operand in " + std::string(name(format)));
 }
 
-device_code::Operand operand(const Tensor& matrix) {
+inline device_code::Operand operand(const Tensor& matrix) {
   return {.values = reinterpret_cast<std::uintptr_t>(matrix.data),
           .row_stride = matrix.strides[0],
           .scales = reinterpret_cast<std::uintptr_t>(matrix.scales.data),
@@ -32,23 +32,24 @@ device_code::Operand operand(const Tensor& matrix) {
           .scales_blocked = matrix.scales.layout == ScaleLayout::blocked ? 1U : 0U};
 }
 
-unsigned blocks(std::int64_t extent) {
+inline unsigned blocks(std::int64_t extent) {
   return static_cast<unsigned>((extent + device_code::tile - 1) / device_code::tile);
 }
 
-}  // namespace
-
-void cuda_reference_dual_gemm(Stream stream, const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_gate,
-                              const Tensor& b2_up, double* out) {
-  validate(problem);
-  validate_weights(problem, b1_gate, b2_up, a.device);
+/// Enqueues out[m, n] = the definition, float64, not rounded to the output format. Operands and `out` are in the memory
+/// of one GPU. Operands are as validate_run and validate_weights demand, at any alignment. The first call on a GPU
+/// compiles.
+inline void reference_dual_gemm(Stream stream, const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_gate,
+                                const Tensor& b2_up, double* out) {
+  ops::validate(problem);
+  ops::validate_weights(problem, b1_gate, b2_up, a.device);
   if (problem.m == 0 || problem.n == 0) {
     return;
   }
   const int ordinal = a.device.ordinal;
-  require_matrix_on_gpu(a, ordinal, "a");
-  require_matrix_on_gpu(b1_gate, ordinal, "b1 (gate)");
-  require_matrix_on_gpu(b2_up, ordinal, "b2 (up)");
+  ops::require_matrix_on_gpu(a, ordinal, "a");
+  ops::require_matrix_on_gpu(b1_gate, ordinal, "b1 (gate)");
+  ops::require_matrix_on_gpu(b2_up, ordinal, "b2 (up)");
   runtime::require_on_gpu(out, ordinal, "out");
   constexpr std::int64_t max_rows = 65535 * static_cast<std::int64_t>(device_code::tile);
   if (problem.m > max_rows) {
@@ -67,7 +68,8 @@ void cuda_reference_dual_gemm(Stream stream, const DualGemmProblem& problem, con
   parameters.alpha = problem.activation.alpha;
   parameters.limit = problem.activation.limit;
   parameters.up_offset = problem.activation.up_offset;
-  const runtime::Kernel kernel = load_program(ordinal, device_code::program()).kernel(device_code::kernel_expression());
+  const runtime::Kernel kernel =
+      ops::load_program(ordinal, device_code::program()).kernel(device_code::kernel_expression());
   runtime::LaunchConfig config;
   config.grid = {blocks(problem.n), blocks(problem.m), 1};
   config.block.x = device_code::threads;
@@ -76,4 +78,4 @@ void cuda_reference_dual_gemm(Stream stream, const DualGemmProblem& problem, con
   kernel.launch_with(config, parameters);
 }
 
-}  // namespace thresher::ops
+}  // namespace thresher::test::on_gpu
