@@ -1,5 +1,5 @@
 #pragma once
-/// What `plan` makes of an attention: needs no GPU, compiles nothing.
+/// The planned call of an attention. Choosing it needs no GPU and compiles nothing.
 #include <string>
 
 #include "core/device_spec.hpp"
@@ -9,11 +9,11 @@
 
 namespace thresher::ops {
 
-/// `options` in the words of strategies, for a GPU or this CPU.
+/// The request that `options` stand for, on a GPU or on this CPU.
 [[nodiscard]] planner::Request request_of(const AttentionOptions& options, DeviceKind kind);
 
-/// The call of `options` on a GPU like `device`, or on this CPU. Throws Error(invalid_argument) for a strategy, a knob
-/// or a value that there is not, Error(unsupported) with the reason for what cannot run.
+/// The call of `options` on a GPU like `device`, or on this CPU. Throws Error(invalid_argument) for an unknown
+/// strategy, knob or value, and Error(unsupported) with the reason if no call can run.
 [[nodiscard]] strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
                                                      const DeviceSpec& device, DeviceKind kind = DeviceKind::cuda);
 [[nodiscard]] strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,

@@ -18,7 +18,7 @@ struct BuiltInCubin {
 /// Generated at build time (see precompile.cpp).
 std::span<const BuiltInCubin> built_in_cubins();
 
-/// What an entry is kept under: it was compiled from exactly this program, whatever the compiler's version.
+/// The key of an entry: it was compiled from exactly this program, by any version of the compiler.
 std::string built_in_key(const runtime::Program& program);
 
 std::optional<runtime::Cubin> find_built_in(const runtime::Program& program);

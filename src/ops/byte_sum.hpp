@@ -1,5 +1,5 @@
 #pragma once
-/// Sums over bytes by which damaged weights are found: of accidents, not of forgeries.
+/// Sums over bytes, which find damaged weights. They do not protect against forgery.
 #include <cstddef>
 #include <span>
 
@@ -9,9 +9,9 @@ namespace thresher::ops {
 
 using strategies::word_sum::WordSums;
 
-/// Of the host's memory, whose last word is filled up with zeros.
+/// The sums over memory of the host. Zeros fill up the last word.
 [[nodiscard]] WordSums byte_sums(std::span<const std::byte> bytes);
-/// The same of memory of a GPU, which nobody writes meanwhile: it runs in the default stream, and waits for it.
+/// The same for memory of a GPU, which must not change meanwhile. It runs in the default stream and waits for it.
 [[nodiscard]] WordSums byte_sums_on_gpu(std::span<const std::byte> bytes, int ordinal);
 
 }  // namespace thresher::ops

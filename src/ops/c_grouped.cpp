@@ -67,7 +67,7 @@ Tensor bias_of(const thresher_grouped_weights_view& view, const void* data, std:
                                               {view.experts, columns}, id_of(view.device));
 }
 
-/// What belongs to b2 alone, where there is none. Global scales of up go with one tensor of both, too.
+/// Rejects scales of b2 without a b2. Global scales of up belong to one tensor of both as well.
 void require_without_b2(const thresher_grouped_weights_view& view, bool is_fused) {
   if (view.b2 != nullptr) {
     return;

@@ -1,6 +1,6 @@
 #pragma once
-/// A planned call on a GPU: loaded once, launched many times. It decides nothing: what is launched, with which extents
-/// and in which order, strategies::PlannedCall says.
+/// A planned call on a GPU: loaded once, launched many times. strategies::PlannedCall decides everything: the launches,
+/// their extents and their order.
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -15,20 +15,18 @@
 
 namespace thresher::ops {
 
-/// Stands for the memory of a tensor that is not known yet (CudaCall's `example`): aligned as device memory is, and
-/// never followed.
+/// Stands for the unknown memory of a tensor (CudaCall's `example`): aligned as device memory is, and never followed.
 inline void* stand_in_address() { return reinterpret_cast<void*>(std::uintptr_t{256}); }
 
-/// Loads what all of these launch, side by side where it has to be compiled.
+/// Loads the programs of all calls. Those that must be compiled are compiled in parallel.
 void load_programs(int ordinal, std::span<const PlannedRows> calls);
 
 class CudaCall {
  public:
   /// Loads every kernel of `call`, alternatives included, chooses the library's products and encodes the tensor maps of
-  /// weights. `example` holds the tensors of a call as they will come: the weights themselves, and stand_in_address()
-  /// for the data of the others; it may be empty for a call without weights. Throws Error(unsupported) for a program
-  /// that has to be compiled where NVRTC is missing, Error(invalid_argument) for weights that the copy engine cannot
-  /// address.
+  /// weights. `example` holds the weights themselves, and stand_in_address() for the data of the other tensors. It may
+  /// be empty for a call without weights. Throws Error(unsupported) if a program must be compiled and NVRTC is missing,
+  /// and Error(invalid_argument) for weights that the TMA cannot address.
   CudaCall(strategies::PlannedCall call, int ordinal, const strategies::CallTensors& example);
   CudaCall(CudaCall&&) noexcept;
   ~CudaCall();
@@ -40,7 +38,7 @@ class CudaCall {
            std::size_t last_step = std::numeric_limits<std::size_t>::max()) const;
 
   [[nodiscard]] const strategies::PlannedCall& planned() const noexcept { return call_; }
-  /// What the plan says, and behind it what the library's products ask for.
+  /// The bytes of the plan, and behind them those of the library's products.
   [[nodiscard]] std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
 
  private:

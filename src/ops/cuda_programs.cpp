@@ -104,7 +104,7 @@ void load_programs(int ordinal, std::vector<const strategies::DeviceProgram*> pr
     for (std::size_t i = next++; i < programs.size(); i = next++) {
       try {
         (void)load_program(ordinal, *programs[i]);
-      } catch (const std::exception&) {  // whoever loads it again meets this
+      } catch (const std::exception&) {  // the next load throws it again
       }
     }
   };
@@ -115,7 +115,7 @@ void load_programs(int ordinal, std::vector<const strategies::DeviceProgram*> pr
     for (std::size_t i = 1; i < workers; ++i) {
       threads.emplace_back(load_some);
     }
-  } catch (const std::system_error&) {  // those that there are do it all
+  } catch (const std::system_error&) {  // the threads that exist do it all
   }
   load_some();
 }

@@ -27,16 +27,16 @@ struct LoadedProgram {
 /// life of the process; several threads may compile different programs at a time. Throws Error(unsupported) when it has
 /// to be compiled and NVRTC is missing.
 const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program);
-/// Loads those that are not there yet side by side, since compiling one takes seconds of one processor. Throws nothing:
-/// whoever loads one that failed meets its error.
+/// Loads the missing programs in parallel, since compiling one takes seconds of one processor. Throws nothing: the next
+/// load of a failed program throws its error.
 void load_programs(int ordinal, std::vector<const strategies::DeviceProgram*> programs);
 
 /// Whether cards of `arch` ("sm_103a", or a family's "sm_100f") have the instructions that the program needs.
 bool can_run_on(const strategies::DeviceProgram& program, const std::string& arch);
 
-/// The program as NVRTC takes it, for cards of `arch`: compiled for the architecture or the family whose instructions
-/// it needs where it needs any, so that one machine code serves a whole family. Throws Error(unsupported) when it does
-/// not run there.
+/// The input of NVRTC for cards of `arch`. A program that needs the instructions of an architecture or of a family is
+/// compiled for that, so that one machine code serves a whole family. Throws Error(unsupported) when it does not run
+/// on `arch`.
 runtime::Program compiler_input(const strategies::DeviceProgram& program, const std::string& arch);
 
 struct CompiledProgram {
@@ -57,8 +57,8 @@ WarmedProgram warm_program(const strategies::DeviceProgram& program, const std::
 /// Where its machine code is, without compiling; nothing when it is nowhere.
 std::optional<CodeOrigin> find_program(const strategies::DeviceProgram& program, const std::string& arch);
 
-/// Every call whose programs the library compiles by itself at default settings, on a device of the table that `arch`
-/// stands for; on any where there is none.
+/// Every call whose programs are built into the library at default settings, on the table's device of `arch`. Without
+/// one it is any device.
 std::vector<strategies::PlannedCall> default_calls(const std::string& arch);
 
 /// Their programs: what is built in and what `thresher warm` warms. Only those that `arch` can run.

@@ -1,6 +1,5 @@
 #pragma once
-/// Fused kernels made to be looked into: with timestamps, or with a part left out or done twice. For `thresher
-/// profile`.
+/// Fused kernels for `thresher profile`: with timestamps, or with a part left out or done twice.
 #include <memory>
 #include <vector>
 
@@ -18,7 +17,7 @@ struct ProfileBuffer {
 
   /// Makes room for a launch, all zero.
   void prepare(int ordinal, int launched_blocks, const pipeline::Shape& launched_shape);
-  /// What the last launch left; the GPU must have finished it.
+  /// The timestamps of the last launch, which the GPU must have finished.
   [[nodiscard]] std::vector<std::uint64_t> read() const;
 };
 

@@ -1,13 +1,16 @@
+// Packed weights in files and in blocks of memory.
 #include "thresher/packed_block.hpp"
 
 #include <fmt/format.h>
 
 #include <cstring>
 
+#include "formats/safetensors.hpp"
 #include "ops/packed_image.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/memory.hpp"
 #include "thresher/error.hpp"
+#include "thresher/packed_file.hpp"
 
 namespace thresher {
 namespace {
@@ -39,8 +42,8 @@ void require_block(const Device& device, const void* block) {
   }
 }
 
-/// A block in the memory of a device. Its header is copied to the host, its tensors are seen where they lie, or copied
-/// too where the host is to look at them.
+/// A block in the memory of a device. Its header is copied to the host. Its tensors are views of the block, or copies
+/// if the host reads them.
 class PackedBlockSource final : public ops::PackedSource {
  public:
   PackedBlockSource(const Device& device, std::span<const std::byte> block, bool reads_on_host)
@@ -80,6 +83,17 @@ class PackedBlockSource final : public ops::PackedSource {
   formats::SafetensorsHeader header_;
 };
 
+class PackedFileSource final : public ops::PackedSource {
+ public:
+  explicit PackedFileSource(const std::string& path) : file_(path) {}
+  [[nodiscard]] std::string name() const override { return "packed weights " + file_.path(); }
+  [[nodiscard]] const formats::SafetensorsHeader& header() const override { return file_.header(); }
+  [[nodiscard]] ops::Bytes read(const formats::StoredTensor& tensor) const override { return file_.read(tensor); }
+
+ private:
+  formats::SafetensorsFile file_;
+};
+
 void write_block(const ops::PackedContent& content, const Device& device, std::span<std::byte> block) {
   const ops::PackedImage image(content);
   if (block.size() != image.bytes()) {
@@ -99,7 +113,7 @@ void write_block(const ops::PackedContent& content, const Device& device, std::s
                    }});
 }
 
-/// What the block holds, once `expect` has found it to be of the right operation.
+/// The content of the block. `expect` checks that it is of the right operation.
 ops::PackedPointer viewed(const Device& device, std::span<const std::byte> block, PackedCheck check,
                           void (*expect)(const ops::PackedSource&, const ops::PackedContent&)) {
   if (check == PackedCheck::content) {
@@ -136,6 +150,17 @@ PackedWeights from_block(const Device& device, std::span<const std::byte> block,
 
 PackedGroupedWeights grouped_from_block(const Device& device, std::span<const std::byte> block, PackedCheck check) {
   return PackedGroupedWeights(viewed(device, block, check, ops::expect_grouped));
+}
+
+void save_packed(const PackedWeights& weights, const std::string& path) {
+  ops::write_packed_file(path, weights.storage().content());
+}
+
+PackedWeights load_packed(const Device& device, const std::string& path) {
+  const PackedFileSource source(path);
+  ops::PackedContent content = ops::read_packed_image(source, PackedCheck::content);
+  ops::expect_dual_gemm(source, content);
+  return PackedWeights(ops::restore_from(source, device, std::move(content)));
 }
 
 }  // namespace thresher

@@ -18,10 +18,10 @@ namespace thresher::ops {
 /// The layout of weights that were left as they are, which every device packs for itself.
 inline constexpr const char* matrices_layout = "matrices";
 
-/// What keeps memory alive.
+/// Keeps memory alive.
 using Keeper = std::shared_ptr<const void>;
 
-/// Bytes that are owned here, or seen where somebody else keeps them. Copies share what is owned.
+/// Bytes that are owned here, or a view of bytes with another owner. Copies share the owned bytes.
 class Bytes {
  public:
   Bytes() = default;
@@ -32,11 +32,11 @@ class Bytes {
   }
   Bytes(Keeper keeper, const void* data, std::size_t size)
       : keeper_(std::move(keeper)), span_(static_cast<const std::byte*>(data), size) {}
-  /// Those have to outlive it.
+  /// A view. The bytes have to outlive it.
   [[nodiscard]] static Bytes seen(const void* data, std::size_t size) { return {nullptr, data, size}; }
 
   [[nodiscard]] const std::byte* data() const noexcept { return span_.data(); }
-  /// Null of none.
+  /// Null when empty.
   [[nodiscard]] const float* floats() const noexcept {
     return span_.empty() ? nullptr : reinterpret_cast<const float*>(span_.data());
   }
@@ -49,8 +49,8 @@ class Bytes {
   std::span<const std::byte> span_;
 };
 
-/// One matrix [N,K], or those of all experts [E,N,K]: contiguous values, and what there is of scales, global scales
-/// (float32, one a matrix) and biases [E,N].
+/// One matrix [N,K], or those of all experts [E,N,K], with contiguous values. Scales, global scales (one float32 per
+/// matrix) and biases [E,N] are optional.
 struct PackedMatrix {
   Bytes values;
   Bytes scales;

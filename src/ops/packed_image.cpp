@@ -49,7 +49,7 @@ Extents value_shape(const PackedContent& content) {
 
 std::int64_t global_scale_count(const PackedContent& content) { return std::max<std::int64_t>(content.experts, 1); }
 
-/// Of all that is there, `add(name, type, shape, bytes)`.
+/// Calls `add(name, type, shape, bytes)` for each tensor of the content.
 template <class Add>
 void for_each_tensor(const PackedContent& content, Add add) {
   const bool is_matrices = content.layout == matrices_layout;
@@ -102,7 +102,7 @@ Metadata metadata_of(const PackedContent& content) {
   return metadata;
 }
 
-/// Of the header but for its two fingerprints.
+/// The fingerprint of the header without its two fingerprints.
 std::string header_fingerprint(const SafetensorsHeader& header) {
   Fingerprint sum;
   for (const auto& [key, value] : header.metadata) {
@@ -121,7 +121,7 @@ std::string header_fingerprint(const SafetensorsHeader& header) {
   return sum.hex();
 }
 
-/// Of the bytes of all tensors but the padding, of each of which the sums over its words are added.
+/// The fingerprint of all tensors but the padding: of their names, sizes and sums over words.
 class ContentFingerprint {
  public:
   void add(std::string_view name, std::size_t bytes, const WordSums& sums) {

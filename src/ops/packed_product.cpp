@@ -59,7 +59,7 @@ GroupedWeights copied_to(DeviceId to, const GroupedWeights& weights, int ordinal
   return made;
 }
 
-/// The elements of a bias on a GPU in memory of their own, one behind the other.
+/// A contiguous copy of a bias on a GPU.
 Bytes bias_copy(const Tensor& bias, int ordinal) {
   if (bias.rank == 0) {
     return {};
@@ -96,7 +96,7 @@ void change_bytes(PackedContent& content, const auto& change) {
   }
 }
 
-/// What weights alone say of a problem.
+/// A problem for these weights.
 ProductProblem problem_of(const WeightsShape& shape) {
   ProductProblem problem;
   problem.layout = shape.experts == 0 ? tensors::ProductRows::dense : tensors::ProductRows::contiguous;

@@ -1,5 +1,5 @@
 #pragma once
-/// Weights of any product, arranged once for a device.
+/// Prepacked weights of any product, for one device.
 #include "core/grouped_weights.hpp"
 #include "ops/packed_content.hpp"
 #include "ops/product_choice.hpp"
@@ -9,7 +9,7 @@ namespace thresher::ops {
 
 class PackedProduct {
  public:
-  /// Weights that calls read as they are: the caller's own, or those that `keepers` own.
+  /// Weights that calls read without packing: the caller's own, or those that `keepers` own.
   PackedProduct(Device device, const GroupedWeights& weights, Numerics numerics, std::vector<Keeper> keepers = {});
   /// Weights in a layout of the device's own, whose bytes lie in the device's memory.
   PackedProduct(Device device, PackedContent content);
@@ -22,11 +22,11 @@ class PackedProduct {
   [[nodiscard]] bool is_matrices() const noexcept { return content_.layout == matrices_layout; }
   /// Shapes, formats and global scales. The data as well where they are matrices.
   [[nodiscard]] const GroupedWeights& weights() const noexcept { return weights_; }
-  /// What calls read of them, and beside it the packed bytes; null where they are matrices.
+  /// The views that calls read, and beside them the packed bytes; null for matrices.
   [[nodiscard]] const WeightViews& views() const noexcept { return views_; }
   [[nodiscard]] void* packed() const noexcept { return const_cast<std::byte*>(content_.packed.data()); }
 
-  /// What files and blocks keep, in the host's memory.
+  /// The content of files and blocks, in the host's memory.
   [[nodiscard]] PackedContent content() const;
   /// The same, seen in the device's memory where it is kept there as a block has it; else as `content` gives it.
   [[nodiscard]] PackedContent held() const;
@@ -51,7 +51,7 @@ using PackedPointer = std::shared_ptr<const PackedProduct>;
 /// Weights as a file or a block kept them. Throws Error(unsupported) when they were packed for another kind of device.
 [[nodiscard]] PackedPointer restore_product(const Device& device, PackedContent content);
 
-/// Throws Error(unsupported) for what the CPU does not do.
+/// Throws Error(unsupported) on the CPU unless the numerics are exact.
 void require_exact_on_cpu(const Device& device, Numerics numerics);
 /// Throws Error(invalid_argument) naming the argument unless values, scales and global scale are in the memory of GPU
 /// `ordinal`.

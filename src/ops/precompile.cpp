@@ -1,5 +1,5 @@
 // Run by the build: compiles default_programs() for the given architectures, several at a time, and writes a C++ source
-// that defines built_in_cubins(). What has not changed since the last build comes from the folder KEPT. Without NVRTC
+// that defines built_in_cubins(). Unchanged code comes from the folder KEPT. Without NVRTC
 // the list is empty, and the library compiles at run time.
 //
 // usage: precompile OUTPUT.cpp KEPT ARCH...

@@ -52,8 +52,7 @@ PlannedCall choose_tuned(const Device& device, const ProductProblem& problem, co
   return choose_product(problem, request_of(options), device.kind(), spec, obstacle);
 }
 
-/// Two calls that launch the same for the same rows; what a library multiplies, and what a function of the CPU does,
-/// depends on the rows that it was planned for.
+/// Whether two calls launch the same for the same rows. A step of a library or of the CPU depends on its planned rows.
 bool launch_alike(const PlannedCall& a, const PlannedCall& b) {
   const auto is_launch = [](const strategies::Step& step) {
     return std::holds_alternative<strategies::KernelLaunch>(step);
@@ -61,7 +60,7 @@ bool launch_alike(const PlannedCall& a, const PlannedCall& b) {
   return a.strategy == b.strategy && a.knobs == b.knobs && std::all_of(a.steps.begin(), a.steps.end(), is_launch);
 }
 
-/// The problem of a call of so many rows, none of whose extents is 0.
+/// The problem of a call of `rows` rows, without an extent of 0.
 ProductProblem with_rows(ProductProblem problem, std::int64_t rows) {
   problem.rows = rows;
   problem.n = std::max<std::int64_t>(problem.n, 1);

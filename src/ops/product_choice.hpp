@@ -1,6 +1,6 @@
 #pragma once
-/// Which strategy runs a product, with which knobs, and which for fewer rows than a plan was made for: pure functions
-/// of the problem, what is asked for and the device.
+/// Chooses the strategy of a product, with its knobs, and the calls for fewer rows than a plan has. Everything here is
+/// a pure function of the problem, the options and the device.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -20,9 +20,9 @@ using strategies::gemm::ProductProblem;
 /// Why a call cannot run with the tensors that are there, in one sentence; empty when it can.
 using TensorObstacle = std::function<std::string(const strategies::PlannedCall&)>;
 
-/// What the knob `numerics` says; exact where it is left out.
+/// The value of the knob `numerics`, by default exact.
 [[nodiscard]] Numerics numerics_of(const Knobs& knobs);
-/// Sets the knob where nobody did; every strategy is exact by itself.
+/// Sets the knob if it is not set. Every strategy is exact by default.
 void ask_for(Numerics numerics, Knobs& knobs);
 
 /// Sets a knob that a member of the options stands for. Throws Error(invalid_argument) where the knobs say otherwise.
@@ -30,7 +30,7 @@ void set_from_option(const std::string& knob, const std::string& value, Knobs& k
 /// The same of `threads`, 0 for no wish.
 void set_threads(int threads, Knobs& knobs);
 
-/// `options` in the words of strategies.
+/// The request that `options` stand for.
 [[nodiscard]] planner::Request request_of(const DualGemmOptions& options);
 
 /// The names of all that the device offers, in their order.
@@ -48,9 +48,9 @@ void check_knobs(const Device& device, const ProductProblem& problem, const Dual
 [[nodiscard]] std::string product_obstacle(const Device& device, const ProductProblem& problem,
                                            const DualGemmOptions& options);
 
-/// The candidate that is predicted to be fastest among those without an obstacle: of the strategy that is asked for, or
-/// of all that compete, or else of those that are there for what no other takes. Throws Error(unsupported) with what is
-/// in the way, Error(invalid_argument) for knobs that do not exist.
+/// The candidate with the fastest prediction among those without an obstacle. Candidates are those of the requested
+/// strategy, or of all that compete, or else of the fallbacks. Throws Error(unsupported) with the reasons, and
+/// Error(invalid_argument) for unknown knobs.
 [[nodiscard]] strategies::PlannedCall choose_product(const ProductProblem& problem, const planner::Request& request,
                                                      DeviceKind kind, const DeviceSpec& device,
                                                      const TensorObstacle& obstacle = {});
@@ -67,9 +67,9 @@ struct PlannedRows {
 /// A change to every call of a plan, which was made for that problem; empty for none.
 using CallChange = std::function<strategies::PlannedCall(strategies::PlannedCall, const ProductProblem&)>;
 
-/// A call for each number of rows of C (masked: of one expert), each chosen as a plan for so many rows chooses it, all
-/// for the same packed weights; those that launch alike are one. The rows ascend. A dual GEMM takes the strategy that
-/// was measured fastest on `device` (ops/tuning.hpp), where that still exists and has no obstacle.
+/// A call for each number of rows of C (masked: of one expert), chosen as for a plan of so many rows. All read the same
+/// packed weights, and calls that launch alike are one. The rows ascend. A dual GEMM takes the strategy that was
+/// measured fastest on `device` (ops/tuning.hpp), if that still exists and has no obstacle.
 [[nodiscard]] std::vector<PlannedRows> planned_calls(const Device& device, const ProductProblem& problem,
                                                      const DualGemmOptions& options,
                                                      const TensorObstacle& obstacle = {},

@@ -190,7 +190,7 @@ void ProductPlan::require_on_gpu(const void* pointer, const char* argument) cons
 
 namespace {
 
-/// What a strategy packs is packed here, at plan time.
+/// Weights that a strategy packs are packed here, at plan time.
 PlanPointer plan_matrices(const Device& device, const ProductProblem& problem, const GroupedWeights& weights,
                           const PackedPointer& keeps, const DualGemmOptions& options, const CallChange& change) {
   PlanWeights of{.views = weight_views(weights), .keeps = keeps};
@@ -207,7 +207,7 @@ PlanPointer plan_matrices(const Device& device, const ProductProblem& problem, c
   return std::make_shared<const ProductPlan>(device, problem, std::move(calls), std::move(of));
 }
 
-/// The weights lie where the caller left them, packed or not.
+/// Calls read the weights in place, packed or not.
 PlanPointer plan_on_cpu(const Device& device, const ProductProblem& problem, const GroupedWeights& weights,
                         const PackedPointer& keeps, const DualGemmOptions& options, const CallChange& change) {
   require_exact_on_cpu(device, numerics_of(options.knobs));

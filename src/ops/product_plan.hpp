@@ -16,7 +16,7 @@ namespace thresher::ops {
 
 inline const Tensor no_tensor{};
 
-/// What a call brings beside the weights; empty where the product has no such tensor.
+/// The tensors of a call beside the weights; empty if the product has no such tensor.
 struct ProductTensors {
   const Tensor& a;
   const Tensor& c;
@@ -27,7 +27,7 @@ struct ProductTensors {
   const Tensor& inverse = no_tensor;
 };
 
-/// What calls read of the weights, and what keeps it.
+/// The weights that calls read, and their keepers.
 struct PlanWeights {
   WeightViews views;
   void* packed = nullptr;

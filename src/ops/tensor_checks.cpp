@@ -106,7 +106,7 @@ Span span_of(const Tensor& tensor) {
   return {begin, begin + static_cast<std::uintptr_t>(((last + 1) * bits(tensor.format) + 7) / 8)};
 }
 
-/// Of tensors with elements.
+/// Whether two tensors with elements share memory.
 bool may_share_memory(const Tensor& one, const Tensor& other) {
   return overlap(span_of(one), span_of(other)) && share_memory(Extent(one), Extent(other));
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// What the validation of every operation is made of: checks of one tensor, each of which throws
-/// Error(invalid_argument) with one sentence that names the argument.
+/// The checks of one tensor, for the validation of every operation. Each throws Error(invalid_argument) with one
+/// sentence that names the argument.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ template <class... Arguments>
   throw Error(ErrorCode::invalid_argument, fmt::format(sentence, std::forward<Arguments>(arguments)...));
 }
 
-/// Of one element, in bytes.
+/// The alignment of one element, in bytes.
 [[nodiscard]] std::size_t element_alignment(Format format);
-/// Of a CPU; 0 for all.
+/// The threads of a CPU; 0 for all.
 void check_threads(int threads);
 
 [[nodiscard]] bool is_aligned(const void* pointer, std::size_t alignment);
@@ -51,11 +51,11 @@ class Shape {
 inline constexpr std::int64_t max_extent = (std::int64_t{1} << 31) - 1;
 /// An extent of a problem is between the least and max_extent.
 void check_extent(std::string_view argument, std::int64_t extent, std::int64_t least);
-/// Of a problem.
+/// The format of an operand of a problem.
 void check_operand_format(std::string_view argument, Format format);
 /// problem.out, and problem.n columns of it.
 void check_output(Format out, std::int64_t n);
-/// What is neither requantised nor has scales otherwise: a bias, the output of a layer.
+/// The format of a bias or of a layer's output, which has no scales.
 void check_unscaled_output(std::string_view argument, Format format);
 void check_activation(const Activation& activation);
 /// problem.`argument` columns are a multiple of the k_multiple of every format.
@@ -74,7 +74,7 @@ void check_list(std::string_view argument, const Tensor& list, Format format, co
 void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t multiple);
 /// Two indices of an output never name the same element.
 void check_no_overlap(std::string_view argument, const Tensor& tensor);
-/// What check_place leaves out of a tensor with scales: where they lie, and what they are.
+/// The scales of a tensor: their address, format, block and layout.
 void check_scales(std::string_view argument, const Tensor& tensor, OperandRole role);
 /// A matrix [rows, columns] with rows that do not overlap, and with its scales. An output is like tokens.
 void check_matrix(std::string_view argument, const Tensor& tensor, Format format, std::int64_t rows,
@@ -85,11 +85,11 @@ void check_workspace(const void* workspace, std::size_t bytes);
 /// Neither the tensor nor what scales it lies in the workspace, which a call writes.
 void check_outside_workspace(std::string_view argument, const Tensor& tensor, const void* workspace, std::size_t bytes);
 
-/// The output lies apart from an operand, and so do the scales that are written with it. Matrices may lie beside each
-/// other in the same rows.
+/// The output and the scales that are written with it must not overlap an operand. Matrices may lie beside each other
+/// in the same rows.
 void check_not_overlapping(const Tensor& out, std::string_view argument, const Tensor& operand,
                            std::string_view output = "c");
-/// The scales that are written with C lie apart from its values.
+/// The scales that are written with C must not overlap its values.
 void check_scales_not_overlapping(const Tensor& c);
 
 }  // namespace thresher::ops

@@ -1,6 +1,5 @@
 #pragma once
-/// Encoded tensor maps by their descriptions, which alone decide them: those of calls whose tensors lie where they lay
-/// before are not encoded anew.
+/// Encoded tensor maps by their descriptions, so that calls with the same tensors do not encode them again.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace thresher::ops {
 
-/// Of one thread; one of two descriptions that fall on the same place is forgotten.
+/// For one thread. Two descriptions with the same place replace each other.
 class TensorMapMemo {
  public:
   /// The map of a legal description, by `encode` where it is not known.

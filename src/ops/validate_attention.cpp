@@ -89,21 +89,21 @@ void check_pages(const AttentionProblem& problem) {
   }
 }
 
-/// Of a tensor that the problem asks for; `reason` gives a text.
+/// Rejects a missing tensor that the problem needs. `reason` returns a text.
 void check_given(std::string_view argument, const Tensor& tensor, const auto& reason) {
   if (tensor.rank == 0) {
     refuse("{} is missing, but {}", argument, reason());
   }
 }
 
-/// Of a tensor that the problem has no use for.
+/// Rejects a tensor that the problem does not use.
 void check_absent(std::string_view argument, const Tensor& tensor, std::string_view reason) {
   if (tensor.data != nullptr) {
     refuse("{} is given, but {}: leave it empty", argument, reason);
   }
 }
 
-/// Of `device`, whatever they say.
+/// Checks block_table and seqused_k on `device`, but not their contents.
 void check_table(const AttentionProblem& problem, const Tensor& block_table, const Tensor& seqused_k, DeviceId device) {
   const auto reason = [&] { return fmt::format("problem.page_size is {}", problem.page_size); };
   check_given("seqused_k", seqused_k, reason);
@@ -140,7 +140,7 @@ void check_sinks(const AttentionProblem& problem, const Tensor& sinks, DeviceId 
   check_strides("sinks", sinks, 1);
 }
 
-/// Of what is in `format`. Strides of 0 are welcome.
+/// Checks the descale of tensors in `format`. Strides of 0 are allowed.
 void check_descale(std::string_view argument, const AttentionProblem& problem, Format format, std::string_view of,
                    const Tensor& descale, DeviceId device) {
   if (format != Format::fp8_e4m3) {
@@ -171,7 +171,7 @@ void check_descale(std::string_view argument, const AttentionProblem& problem, F
   }
 }
 
-/// What is written, the workspace among it, lies apart from what is read, and from each other.
+/// Outputs and the workspace must not overlap operands or one another.
 void check_outputs_not_overlapping(const AttentionTensors& tensors, const void* workspace,
                                    std::size_t workspace_bytes) {
   for (const auto& [argument, output] : {std::pair{"o", &tensors.o}, std::pair{"lse", &tensors.lse}}) {

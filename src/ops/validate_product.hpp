@@ -1,6 +1,6 @@
 #pragma once
-/// The checks that every plan of a product relies on. Each throws Error(invalid_argument) with one sentence. What
-/// offsets, counts and ids hold is not looked at: no host reads them.
+/// The checks that every plan of a product relies on. Each throws Error(invalid_argument) with one sentence. The
+/// contents of offsets, counts and ids are not checked: no host reads them.
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -26,14 +26,14 @@ void validate_weights(const ProductProblem& problem, const WeightsShape& weights
 void check_same_device(const Device& packed_for, const Device& device);
 void check_bias(const ProductProblem& problem, bool has_bias);
 
-/// What a run is given beside its tensors, and what the plan says of it.
+/// The place of a run: its workspace, and what its plan demands of tensors.
 struct RunPlace {
   const void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
   std::size_t alignment = 1;  ///< of A and C, in bytes
   DeviceId device{};
 };
-/// Tensors that C lies apart from, and that no call writes, by their names; those of rank 0 are passed by.
+/// Tensors that C must not overlap, by their names. Tensors of rank 0 are skipped.
 using NamedTensors = std::initializer_list<std::pair<const char*, const Tensor*>>;
 void check_apart(const Tensor& c, NamedTensors tensors, const RunPlace& place, std::string_view output = "c");
 

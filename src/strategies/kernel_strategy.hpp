@@ -1,6 +1,6 @@
 #pragma once
 /// One strategy object for every family of kernels. A family is a class of static members, and KernelStrategy makes a
-/// Strategy of it: KernelFamily names the members that every family has, FamilyDefaults those that it may replace.
+/// Strategy of it. KernelFamily names the members that every family has, and FamilyDefaults those that it may replace.
 #include <algorithm>
 #include <concepts>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-/// Helpers for launches and for binding them to tensors, whatever the operation.
+/// Helpers that bind a launch to its tensors, for every operation.
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -1,10 +1,10 @@
 #pragma once
 /// A way to compute an operation, as one object: the problems it supports, its knobs, and its launches.
 ///
-/// Everything here is pure: no GPU is needed, and nothing is compiled. To add a strategy, write a folder
+/// Everything here is pure: no GPU is needed, and nothing is compiled. A new strategy is a folder
 /// src/strategies/<operation>/<strategy>/ with its Config, its KnobTable, its device code and a family
-/// (kernel_strategy.hpp), and name its strategy in strategies/<operation>/registry.cpp. docs/architecture.md walks
-/// through it.
+/// (kernel_strategy.hpp). Its name goes into strategies/<operation>/registry.cpp. docs/architecture.md walks through
+/// it.
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -17,8 +17,8 @@ namespace thresher::strategies {
 struct StepWork {
   MatrixType matrix_type = MatrixType::bits16;
   double matrix_operations = 0;  ///< a multiplication and an addition are two; padding of the tile included
-  /// The share of the tensor cores' rate that the loop reached in measurements where products bound it, including all
-  /// that it cannot hide. 0 if that was not measured: the calibration's losses are used.
+  /// The measured share of the tensor cores' rate when products bound the loop, including all that it cannot hide. 0 if
+  /// not measured: the calibration's losses are used.
   double matrix_share = 0;
   double shared_bytes = 0;       ///< moved into and out of shared memory by copies and threads
   double shared_read_bytes = 0;  ///< read by the tensor cores, which share rows among readers
@@ -50,7 +50,7 @@ struct TiledKernel {
   double steps = 0;            ///< of the block with the most
   double all_steps = 0;        ///< of all blocks in total if they are unequal; 0 if they are equal
   double tiles_per_block = 1;  ///< output tiles
-  /// Loads in flight while a stage is read: a ring of n stages that releases each a step late has n − 1.5. 0 if all
+  /// Loads in flight while a stage is read. A ring of n stages that releases each a step late has n − 1.5. 0 if all
   /// loads are issued before the first step.
   double loads_in_flight = 0;
   /// One warpgroup alternates dequantization and products; otherwise it dequantizes while the previous block's products

@@ -11,7 +11,7 @@ namespace thresher::strategies {
 namespace {
 
 constexpr std::size_t memory_alignment = 256;
-/// Of a persistent kernel: few enough that each takes several pieces of work, where there are several.
+/// Blocks of a persistent kernel: few, so that each takes several pieces of work if there are several.
 constexpr std::uint32_t max_resident_clusters = 3;
 constexpr int poison = 0xA5;
 
@@ -30,7 +30,7 @@ const KernelLaunch& launch_of(const PlannedCall& call, const Step& step) {
   return std::get<KernelLaunch>(step);
 }
 
-/// What a launch that starts early may read only after it has waited for the one before it.
+/// The memory that an early launch may read only after it has waited for the launch before it.
 bool is_earlier_input(const KernelLaunch& launch, const Access& access) {
   return launch.dependent && access.use == Access::Use::depends_on_previous;
 }

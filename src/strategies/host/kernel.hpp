@@ -1,5 +1,5 @@
 #pragma once
-/// Kernels as functions of the host, for the emulator. What is compiled on request includes this too.
+/// Kernels as functions of the host, for the emulator. Kernels that are compiled on request include this too.
 namespace thresher::strategies {
 
 /// Does what one GPU thread does; `params` is the kernel's one parameter.

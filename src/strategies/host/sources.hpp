@@ -1,5 +1,5 @@
 #pragma once
-/// What a kernel that is compiled for the CPU at run time includes.
+/// The sources that a kernel compiled for the CPU at run time includes.
 #include <span>
 
 #include "core/embedded_file.hpp"
