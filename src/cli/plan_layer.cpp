@@ -46,10 +46,10 @@ void plan_layer(const LayerArguments& arguments) {
   ops::of_product("gate_up", [&] { ops::validate(gate_up_problem(task.problem)); });
   ops::of_product("down", [&] { ops::validate(down_problem(task.problem)); });
   const DeviceSpec& device = device_spec(arguments.device);
-  const ops::LayerCalls calls =
+  const arena::LayerCalls calls =
       arena::calls_of(task, arena::layer_options(arena::PlanRequest{arguments.strategy, arguments.knobs}), device);
   const planner::Prediction prediction =
-      ops::forecast(calls, device, arena::load_calibration(arguments.calibration, device.name).calibration);
+      arena::forecast(calls, device, arena::load_calibration(arguments.calibration, device.name).calibration);
   if (arguments.json) {
     const nlohmann::json json{
         {"device", device.name},       {"problem", label_of(task)},       {"gate_up", to_json(calls.gate_up)},

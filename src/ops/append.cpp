@@ -21,8 +21,6 @@ namespace thresher {
 namespace ops {
 namespace {
 
-constexpr std::size_t row_alignment = 16;
-
 void check_row_length(const char* argument, std::int64_t columns) {
   constexpr std::int64_t longest = 1024;
   if (columns < 16 || columns > longest || columns % 16 != 0) {
@@ -30,15 +28,8 @@ void check_row_length(const char* argument, std::int64_t columns) {
   }
 }
 
-void check_rows(const char* argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device) {
-  check_place(argument, tensor, format, shape, device, row_alignment);
-  if (tensor.elements() > 0) {
-    check_strides(argument, tensor, static_cast<std::int64_t>(row_alignment) * 8 / bits(format));
-  }
-}
-
 void check_written(const char* argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device) {
-  check_rows(argument, tensor, format, shape, device);
+  check_operand(argument, tensor, format, shape, device);
   if (tensor.elements() > 0) {
     check_no_overlap(argument, tensor);
   }
@@ -166,13 +157,7 @@ void check_pages_not_overlapping(const AppendTensors& tensors, std::int64_t toke
 }
 
 void validate(const AppendProblem& problem) {
-  if (problem.format != Format::fp16 && problem.format != Format::bf16) {
-    refuse("problem.format is {}, expected fp16 or bf16", name(problem.format));
-  }
-  const Format cache = reference::kv_format(problem);
-  if (cache != problem.format && cache != Format::fp8_e4m3) {
-    refuse("problem.kv_format is {}, expected {} (problem.format) or fp8_e4m3", name(cache), name(problem.format));
-  }
+  check_attention_format("kv_format", reference::kv_format(problem), problem.format);
   check_extent("tokens", problem.tokens, 0);
   check_extent("heads", problem.heads, 1);
   check_extent("kv_heads", problem.kv_heads, 1);
@@ -209,11 +194,11 @@ void validate_run(const AppendProblem& problem, const AppendTensors& tensors, De
     refuse("k has {} tokens, expected 0 to problem.tokens, which is {}", tokens, problem.tokens);
   }
   const Shape keys{tokens, problem.kv_heads, problem.head_dim};
-  check_rows("k", tensors.k, problem.format, keys, device);
-  check_rows("v", tensors.v, problem.format, {tokens, problem.kv_heads, reference::value_dim(problem)}, device);
+  check_operand("k", tensors.k, problem.format, keys, device);
+  check_operand("v", tensors.v, problem.format, {tokens, problem.kv_heads, reference::value_dim(problem)}, device);
   if (tensors.q.data != nullptr || tensors.q_out.data != nullptr) {
     const Shape queries{tokens, problem.heads, problem.head_dim};
-    check_rows("q", tensors.q, problem.format, queries, device);
+    check_operand("q", tensors.q, problem.format, queries, device);
     check_written("q_out", tensors.q_out, problem.format, queries, device);
     check_in_place("q_out", tensors.q_out, "q", tensors.q);
   }

@@ -111,25 +111,16 @@ namespace {
 
 using strategies::PlannedCall;
 
-template <class Wanted>
-std::vector<std::string> names(strategies::Strategies<AttentionProblem> all, const Wanted& is_wanted) {
-  std::vector<std::string> found;
-  for (const auto* strategy : all) {
-    if (is_wanted(*strategy)) {
-      found.emplace_back(strategy->name());
-    }
-  }
-  return found;
-}
-
 /// Where nothing can be compiled: `chosen` if its machine code is at hand, else the first strategy, else a fallback.
 std::shared_ptr<const Attention::Backend> plan_without_compiler(const Device& device, const AttentionProblem& problem,
                                                                 PlannedCall chosen) {
   const auto all = strategies::attention::registry().of(device.kind());
   std::vector<std::string> others{std::string(all.front()->name())};
-  const std::vector<std::string> fallbacks =
-      names(all, [&](const auto& strategy) { return strategy.role(problem) == strategies::Role::fallback; });
-  others.insert(others.end(), fallbacks.begin(), fallbacks.end());
+  for (const auto* strategy : all) {
+    if (strategy->role(problem) == strategies::Role::fallback) {
+      others.emplace_back(strategy->name());
+    }
+  }
   for (const std::string& other : others) {
     try {
       return std::make_shared<const Attention::Backend>(problem, device.id(), std::move(chosen));
@@ -177,7 +168,7 @@ const std::string& Attention::strategy() const { return backend_->call().planned
 const AttentionProblem& Attention::problem() const { return backend_->problem(); }
 
 std::vector<std::string> attention_strategies(const Device& device) {
-  return names(strategies::attention::registry().of(device.kind()), [](const auto&) { return true; });
+  return planner::strategy_names<AttentionProblem>(strategies::attention::registry().of(device.kind()));
 }
 
 }  // namespace thresher

@@ -15,7 +15,7 @@ struct BuiltInCubin {
   std::string_view entry;
 };
 
-/// Generated at build time (see precompile.cpp).
+/// Generated at build time (cmake/precompile.cpp).
 std::span<const BuiltInCubin> built_in_cubins();
 
 /// The key of an entry: it was compiled from exactly this program, by any version of the compiler.

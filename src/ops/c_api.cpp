@@ -26,6 +26,12 @@ void copy_text(const std::string& text, char* to, std::size_t capacity) {
   to[length] = '\0';
 }
 
+Tensor flat_matrix(Format format, std::int64_t rows, std::int64_t columns, const FlatMatrix& flat, DeviceId device,
+                   OperandRole role) {
+  return with_scales(matrix_of(flat.data, format, rows, columns, flat.row_stride, device), role, flat.scales,
+                     flat.scale_layout, flat.global_scale);
+}
+
 Tensor matrix_tensor(const thresher_matrix* matrix, const char* argument, OperandRole role) {
   const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
   Tensor tensor =
@@ -185,9 +191,12 @@ Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int
   return tensor;
 }
 
-Tensor tokens_of(Format format, std::int64_t rows, std::int64_t columns, const FlatTokens& flat, DeviceId device) {
-  return with_scales(matrix_of(flat.data, format, rows, columns, flat.row_stride, device), OperandRole::tokens,
-                     flat.scales, flat.scale_layout, flat.global_scale);
+Tensor tokens_of(Format format, std::int64_t rows, std::int64_t columns, const FlatMatrix& flat, DeviceId device) {
+  return flat_matrix(format, rows, columns, flat, device, OperandRole::tokens);
+}
+
+Tensor weights_of(Format format, std::int64_t rows, std::int64_t columns, const FlatMatrix& flat, DeviceId device) {
+  return flat_matrix(format, rows, columns, flat, device, OperandRole::weights);
 }
 
 Tensor output_of(const thresher_matrix* matrix, const char* argument) {

@@ -240,16 +240,18 @@ template <class Problem>
 [[nodiscard]] Tensor tensor_of(const thresher_tensor* tensor, const char* argument);
 [[nodiscard]] Tensor optional_tensor(const thresher_tensor* tensor, const char* argument);
 
-/// Rows of tokens in a flat call.
-struct FlatTokens {
+/// A matrix of a flat call: tokens or weights.
+struct FlatMatrix {
   const void* data = nullptr;
   std::int64_t row_stride = 0;
   const void* scales = nullptr;
   std::int32_t scale_layout = 0;
   const float* global_scale = nullptr;
 };
-[[nodiscard]] Tensor tokens_of(Format format, std::int64_t rows, std::int64_t columns, const FlatTokens& flat,
+[[nodiscard]] Tensor tokens_of(Format format, std::int64_t rows, std::int64_t columns, const FlatMatrix& flat,
                                DeviceId device);
+[[nodiscard]] Tensor weights_of(Format format, std::int64_t rows, std::int64_t columns, const FlatMatrix& flat,
+                                DeviceId device);
 
 /// A block of bytes, and how it is checked.
 [[nodiscard]] std::span<const std::byte> block_of(const void* block, std::size_t bytes);

@@ -140,10 +140,9 @@ thresher_status thresher_dual_gemm_pack_flat(int32_t device_kind, int32_t device
   return create(weights, "weights", [&] {
     const Device device = device_of({device_kind, device_ordinal});
     const Format of = format_of(format, "format");
-    const Tensor gate = matrix_of(b1_gate, of, n, k, b1_row_stride, device.id());
-    const Tensor up = matrix_of(b2_up, of, n, k, b2_row_stride, device.id());
-    return pack(device, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
-                with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
+    return pack(device,
+                weights_of(of, n, k, {b1_gate, b1_row_stride, b1_scales, scale_layout, b1_global_scale}, device.id()),
+                weights_of(of, n, k, {b2_up, b2_row_stride, b2_scales, scale_layout, b2_global_scale}, device.id()),
                 {.numerics = numerics_of(numerics)});
   });
 }
@@ -183,10 +182,10 @@ thresher_status thresher_dual_gemm_plan_raw_flat(int32_t device_kind, int32_t de
                                   .b = format_of(b_format, "b_format"),
                                   .out = format_of(out_format, "out_format"),
                                   .activation = activation_of(activation, activation_constants)};
-    const Tensor gate = matrix_of(b1_gate, problem.b, n, k, b1_row_stride, device.id());
-    const Tensor up = matrix_of(b2_up, problem.b, n, k, b2_row_stride, device.id());
-    return plan(device, problem, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
-                with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
+    const DeviceId id = device.id();
+    return plan(device, problem,
+                weights_of(problem.b, n, k, {b1_gate, b1_row_stride, b1_scales, scale_layout, b1_global_scale}, id),
+                weights_of(problem.b, n, k, {b2_up, b2_row_stride, b2_scales, scale_layout, b2_global_scale}, id),
                 options_of(strategy, knobs, threads));
   });
 }

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "ops/layer_calls.hpp"
 #include "ops/layer_parts.hpp"
 #include "ops/packed_product.hpp"
 #include "ops/tensor_checks.hpp"

@@ -17,6 +17,25 @@ bool has_given_scale(Format format) { return format == Format::fp8_tensor || for
 
 }  // namespace
 
+DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) noexcept {
+  return {.m = problem.tokens,
+          .n = problem.intermediate_size,
+          .k = problem.hidden_size,
+          .a = problem.x,
+          .b = problem.gate_up,
+          .out = problem.intermediate,
+          .activation = problem.activation};
+}
+
+GemmProblem down_problem(const GatedMlpProblem& problem) noexcept {
+  return {.m = problem.tokens,
+          .n = problem.hidden_size,
+          .k = problem.intermediate_size,
+          .a = problem.intermediate,
+          .b = problem.down,
+          .out = problem.out};
+}
+
 void check_intermediate(Format format, float scale, std::int64_t columns) {
   const FormatTraits& traits = format_traits(format);
   if (!traits.is_operand || !traits.is_output) {

@@ -15,6 +15,7 @@
 #include "runtime/driver.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/error.hpp"
+#include "thresher/gated_mlp.hpp"
 
 namespace thresher::ops {
 
@@ -27,6 +28,10 @@ auto of_product(std::string_view product, const Function& function) {
     throw Error(error.code(), fmt::format("{}: {}", product, error.what()));
   }
 }
+
+/// The products of a gated MLP, as those of MoeProblem are.
+[[nodiscard]] DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) noexcept;
+[[nodiscard]] GemmProblem down_problem(const GatedMlpProblem& problem) noexcept;
 
 /// The intermediate in its format, and the scale that it is given.
 void check_intermediate(Format format, float scale, std::int64_t columns);

@@ -161,7 +161,7 @@ class PackedReader {
       read_matrix(content, i);
     }
     if (entry(header_key) != header_fingerprint(source_.header())) {
-      fail("its header is not what was written, it is damaged: pack the weights again");
+      fail_damaged("its header is not what was written");
     }
     if (check_ == PackedCheck::content) {
       check_bytes(content);
@@ -174,12 +174,16 @@ class PackedReader {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", source_.name(), reason));
   }
 
+  [[noreturn]] void fail_damaged(const std::string& reason) const {
+    fail(reason + ", it is damaged: pack the weights again");
+  }
+
   [[nodiscard]] bool has(const std::string& key) const { return source_.header().metadata.contains(key); }
 
   std::string entry(const std::string& key, const std::string& without = {}) const {
     const auto found = source_.header().metadata.find(key);
     if (found == source_.header().metadata.end()) {
-      fail(without.empty() ? "its metadata lack \"" + key + "\", it is damaged: pack the weights again" : without);
+      without.empty() ? fail_damaged("its metadata lack \"" + key + "\"") : fail(without);
     }
     return found->second;
   }
@@ -222,7 +226,7 @@ class PackedReader {
       content.bias_format = one_of("bias_format", unscaled_output_formats);
     }
     if (content.order && content.has_b2) {
-      fail("it has an order of gate and up, and two matrices as well, it is damaged: pack the weights again");
+      fail_damaged("it has an order of gate and up, and two matrices as well");
     }
   }
 
@@ -235,13 +239,11 @@ class PackedReader {
   [[nodiscard]] const StoredTensor& tensor(const std::string& name) const {
     const StoredTensor* found = find(name);
     if (found == nullptr) {
-      fail("it lacks the tensor " + name + ", it is damaged: pack the weights again");
+      fail_damaged("it lacks the tensor " + name);
     }
     if (found->begin % packed_image_alignment != 0) {
-      fail(
-          fmt::format("its tensor {} begins at byte {} of its data, expected a multiple of {}, it is damaged: pack the "
-                      "weights again",
-                      name, found->begin, packed_image_alignment));
+      fail_damaged(fmt::format("its tensor {} begins at byte {} of its data, expected a multiple of {}", name,
+                               found->begin, packed_image_alignment));
     }
     return *found;
   }
@@ -251,8 +253,8 @@ class PackedReader {
   [[nodiscard]] Bytes bytes(const std::string& name, Dtype dtype, const Extents& shape) const {
     const StoredTensor& found = tensor(name);
     if (found.dtype != dtype || found.shape != shape) {
-      fail(fmt::format("its tensor {} is {}, expected {}, it is damaged: pack the weights again", name,
-                       type_and_shape(found), type_and_shape(StoredTensor{name, dtype, shape, 0, 0})));
+      fail_damaged(fmt::format("its tensor {} is {}, expected {}", name, type_and_shape(found),
+                               type_and_shape(StoredTensor{name, dtype, shape, 0, 0})));
     }
     return bytes(found);
   }
@@ -285,8 +287,7 @@ class PackedReader {
     const std::size_t expected = of_one * static_cast<std::size_t>(global_scale_count(content));
     const StoredTensor& found = tensor(name + "_scale");
     if (found.dtype != scale_type(content.format) || found.bytes() != expected) {
-      fail(fmt::format("its tensor {}_scale has {} bytes, expected {}, it is damaged: pack the weights again", name,
-                       found.bytes(), expected));
+      fail_damaged(fmt::format("its tensor {}_scale has {} bytes, expected {}", name, found.bytes(), expected));
     }
     matrix.scales = bytes(found);
   }
@@ -303,7 +304,7 @@ class PackedReader {
       }
     });
     if (entry(bytes_key) != (is_serial ? serial.hex() : sum.hex())) {
-      fail("its bytes are not those that were written, it is damaged: pack the weights again");
+      fail_damaged("its bytes are not those that were written");
     }
   }
 

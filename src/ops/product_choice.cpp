@@ -108,11 +108,7 @@ planner::Request request_of(const DualGemmOptions& options) {
 }
 
 std::vector<std::string> strategy_names(Product product, const Device& device) {
-  std::vector<std::string> names;
-  for (const auto* strategy : strategies::gemm::strategies_of(product, device.kind())) {
-    names.emplace_back(strategy->name());
-  }
-  return names;
+  return planner::strategy_names<ProductProblem>(strategies::gemm::strategies_of(product, device.kind()));
 }
 
 std::string format_obstacle(DeviceKind kind, const DeviceSpec& device, const ProductProblem& problem,

@@ -57,35 +57,6 @@ void require_aligned(const ProductProblem& problem, const PlannedCall& call, con
   }
 }
 
-/// The tensors of a call of so many rows as they will come.
-struct Examples {
-  Tensor a;
-  Tensor c;
-  Tensor groups;
-  Tensor row_ids;
-  Tensor row_weights;
-
-  Examples(const ProductProblem& p, std::int64_t rows, DeviceId device) {
-    const bool is_masked = p.layout == ProductRows::masked;
-    const auto matrix = [&](Format format, std::int64_t count, std::int64_t columns) {
-      return is_masked ? stand_in(format, {p.experts, count, columns}, device)
-                       : stand_in(format, {count, columns}, device);
-    };
-    a = matrix(p.a, p.layout == ProductRows::gathered ? p.tokens : rows, p.k);
-    c = matrix(p.out, rows, p.n);
-    if (!p.is_dense()) {
-      groups = stand_in(Format::int32, {p.experts + (is_masked ? 0 : 1)}, device);
-    }
-    if (p.layout == ProductRows::gathered) {
-      row_ids = stand_in(Format::int32, {rows}, device);
-    }
-    if (p.row_weights) {
-      row_weights =
-          is_masked ? stand_in(Format::fp32, {p.experts, rows}, device) : stand_in(Format::fp32, {rows}, device);
-    }
-  }
-};
-
 /// A call's tensors in their order, those of a dense product without biases and timestamps, and all that there can be.
 std::array<Tensor, tensors::dense_tensor_count> dense_order(const ProductTensors& of, const WeightViews& weights) {
   return {of.a, weights.gate, weights.up, of.c};
@@ -97,6 +68,24 @@ std::array<Tensor, strategies::moe_layer::routed_tensor_count> whole_order(const
   const WeightViews& views = weights.views;
   return {of.a,      views.gate, views.up,       of.c,       views.gate_bias, views.up_bias,
           of.groups, of.row_ids, of.row_weights, timestamps, of.topk_ids,     of.inverse};
+}
+
+/// Stand-ins for the tensors of a call of `rows` rows, with its weights.
+auto example_order(const ProductProblem& p, std::int64_t rows, DeviceId device, const PlanWeights& weights) {
+  const bool is_masked = p.layout == ProductRows::masked;
+  const bool is_gathered = p.layout == ProductRows::gathered;
+  const auto matrix = [&](Format format, std::int64_t count, std::int64_t columns) {
+    return is_masked ? stand_in(format, {p.experts, count, columns}, device)
+                     : stand_in(format, {count, columns}, device);
+  };
+  const auto list = [&](Format format, std::int64_t count) { return stand_in(format, {count}, device); };
+  const Tensor row_weights = is_masked ? stand_in(Format::fp32, {p.experts, rows}, device) : list(Format::fp32, rows);
+  return whole_order({.a = matrix(p.a, is_gathered ? p.tokens : rows, p.k),
+                      .c = matrix(p.out, rows, p.n),
+                      .groups = p.is_dense() ? Tensor{} : list(Format::int32, p.experts + (is_masked ? 0 : 1)),
+                      .row_ids = is_gathered ? list(Format::int32, rows) : Tensor{},
+                      .row_weights = p.row_weights ? row_weights : Tensor{}},
+                     weights);
 }
 
 }  // namespace
@@ -117,8 +106,7 @@ ProductPlan::ProductPlan(const Device& device, const ProductProblem& problem, st
 }
 
 void ProductPlan::load(PlannedRows planned) {
-  const Examples example(problem_, planned.rows, device_);
-  const auto all = whole_order({example.a, example.c, example.groups, example.row_ids, example.row_weights}, weights_);
+  const auto all = example_order(problem_, planned.rows, device_, weights_);
   rows_.push_back(planned.rows);
   calls_.emplace_back(device_, std::move(planned.call), strategies::CallTensors{all, nullptr, weights_.packed});
   workspace_bytes_ = std::max(workspace_bytes_, calls_.back().workspace_bytes());

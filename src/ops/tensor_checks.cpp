@@ -230,11 +230,26 @@ void check_place(std::string_view argument, const Tensor& tensor, Format format,
   if (tensor.data == nullptr) {
     refuse("{} has a null data pointer", argument);
   }
-  if (!is_aligned(tensor.data, alignment)) {
-    refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(tensor.data),
-           alignment);
-  }
+  check_alignment(argument, tensor, alignment);
   check_reach(argument, tensor);
+}
+
+void check_operand(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape,
+                   DeviceId device) {
+  constexpr std::size_t row_alignment = 16;
+  check_place(argument, tensor, format, shape, device, row_alignment);
+  if (tensor.elements() > 0) {
+    check_strides(argument, tensor, static_cast<std::int64_t>(row_alignment) * 8 / bits(format));
+  }
+}
+
+void check_attention_format(std::string_view argument, Format format, Format problem_format) {
+  if (problem_format != Format::fp16 && problem_format != Format::bf16) {
+    refuse("problem.format is {}, expected fp16 or bf16", name(problem_format));
+  }
+  if (format != problem_format && format != Format::fp8_e4m3) {
+    refuse("problem.{} is {}, expected {} (problem.format) or fp8_e4m3", argument, name(format), name(problem_format));
+  }
 }
 
 void check_list(std::string_view argument, const Tensor& list, Format format, const Shape& shape, DeviceId device) {

@@ -70,6 +70,10 @@ void check_place(std::string_view argument, const Tensor& tensor, Format format,
                  std::size_t alignment);
 /// A contiguous tensor of 4-byte elements.
 void check_list(std::string_view argument, const Tensor& list, Format format, const Shape& shape, DeviceId device);
+/// q, k, v, or an output or a cache of them, whose rows are aligned to 16 bytes.
+void check_operand(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device);
+/// problem.format is fp16 or bf16, and problem.`argument` is the same or fp8_e4m3.
+void check_attention_format(std::string_view argument, Format format, Format problem_format);
 /// The last dimension is contiguous; the others neither run backwards nor break the alignment of rows.
 void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t multiple);
 /// Two indices of an output never name the same element.

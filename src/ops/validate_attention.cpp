@@ -14,25 +14,17 @@
 namespace thresher {
 namespace {
 
+using ops::check_attention_format;
 using ops::check_extent;
 using ops::check_no_overlap;
 using ops::check_not_overlapping;
+using ops::check_operand;
 using ops::check_outside_workspace;
 using ops::check_place;
 using ops::check_strides;
 using ops::max_extent;
 using ops::refuse;
 using ops::Shape;
-
-constexpr std::size_t data_alignment_bytes = 16;
-
-void check_operand(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape,
-                   DeviceId device) {
-  check_place(argument, tensor, format, shape, device, data_alignment_bytes);
-  if (tensor.elements() > 0) {
-    check_strides(argument, tensor, static_cast<std::int64_t>(data_alignment_bytes) * 8 / bits(format));
-  }
-}
 
 void check_offsets(std::string_view argument, const Tensor& tensor, std::int64_t batch, std::int64_t rows,
                    DeviceId device) {
@@ -46,29 +38,22 @@ void check_offsets(std::string_view argument, const Tensor& tensor, std::int64_t
 
 /// "64, 128 or 256".
 template <std::size_t count>
-std::string one_of(const std::array<std::int64_t, count>& numbers) {
+std::string alternatives(const std::array<std::int64_t, count>& numbers) {
   return fmt::format("{} or {}", fmt::join(numbers.begin(), numbers.end() - 1, ", "), numbers.back());
 }
 
 template <std::size_t count>
 void check_width(std::string_view argument, std::int64_t width, const std::array<std::int64_t, count>& expected) {
   if (std::find(expected.begin(), expected.end(), width) == expected.end()) {
-    refuse("problem.{} is {}, expected {}", argument, width, one_of(expected));
+    refuse("problem.{} is {}, expected {}", argument, width, alternatives(expected));
   }
 }
 
 void check_formats(const AttentionProblem& problem) {
-  if (problem.format != Format::fp16 && problem.format != Format::bf16) {
-    refuse("problem.format is {}, expected fp16 or bf16", name(problem.format));
-  }
   const Format keys = effective_kv_format(problem);
-  if (keys != problem.format && keys != Format::fp8_e4m3) {
-    refuse("problem.kv_format is {}, expected {} (problem.format) or fp8_e4m3", name(keys), name(problem.format));
-  }
   const Format queries = effective_q_format(problem);
-  if (queries != problem.format && queries != Format::fp8_e4m3) {
-    refuse("problem.q_format is {}, expected {} (problem.format) or fp8_e4m3", name(queries), name(problem.format));
-  }
+  check_attention_format("kv_format", keys, problem.format);
+  check_attention_format("q_format", queries, problem.format);
   if (queries == Format::fp8_e4m3 && keys != Format::fp8_e4m3) {
     refuse("problem.q_format is fp8_e4m3, which takes problem.kv_format fp8_e4m3 too, not {}", name(keys));
   }
@@ -244,7 +229,7 @@ void validate(const AttentionProblem& problem) {
     check_width("value_dim", problem.value_dim, value_dims);
   } else if (problem.head_dim == head_dims.back()) {
     refuse("problem.value_dim is 0 (problem.head_dim, which is {}), expected {}: the columns of v decide it",
-           problem.head_dim, one_of(value_dims));
+           problem.head_dim, alternatives(value_dims));
   }
   check_extent("batch", problem.batch, problem.variable_length ? 1 : 0);
   check_extent("heads", problem.heads, 1);

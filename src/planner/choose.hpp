@@ -43,6 +43,14 @@ struct Choices {
 /// Throws Error(invalid_argument) naming the strategies there are.
 [[noreturn]] void refuse_unknown_strategy(const std::string& name, const std::vector<std::string>& known);
 
+template <class Problem>
+[[nodiscard]] std::vector<std::string> strategy_names(strategies::Strategies<Problem> all) {
+  std::vector<std::string> names;
+  std::transform(all.begin(), all.end(), std::back_inserter(names),
+                 [](const auto* one) { return std::string(one->name()); });
+  return names;
+}
+
 /// The strategy of that name. Throws Error(invalid_argument) naming the strategies there are.
 template <class Problem>
 [[nodiscard]] const strategies::Strategy<Problem>& named_strategy(strategies::Strategies<Problem> all,
@@ -50,10 +58,7 @@ template <class Problem>
   if (const auto* const strategy = strategies::find_strategy<Problem>(all, name)) {
     return *strategy;
   }
-  std::vector<std::string> known;
-  std::transform(all.begin(), all.end(), std::back_inserter(known),
-                 [](const auto* one) { return std::string(one->name()); });
-  refuse_unknown_strategy(name, known);
+  refuse_unknown_strategy(name, strategy_names<Problem>(all));
 }
 
 /// Throws Error(invalid_argument) with one strategy's reason to reject the knobs.

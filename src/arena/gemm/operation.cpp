@@ -7,12 +7,12 @@
 #include "arena/gemm/fields.hpp"
 #include "arena/gemm/inputs.hpp"
 #include "arena/gemm/judge.hpp"
+#include "arena/gemm/kernel_variant.hpp"
 #include "arena/gemm/options.hpp"
 #include "arena/gemm/parts.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "arena/operation/planned_runner.hpp"
 #include "ops/forecast.hpp"
-#include "ops/kernel_variant.hpp"
 #include "ops/product_choice.hpp"
 #include "thresher/error.hpp"
 
@@ -327,7 +327,7 @@ class ProductOperation final : public Operation {
   [[nodiscard]] PreparedVariant prepare_variant(const Problem& problem, const PlanRequest& request,
                                                 const Device& device, Memory& memory,
                                                 const std::vector<DeviceSet>& sets,
-                                                const ops::KernelVariant& variant) const override {
+                                                const KernelVariant& variant) const override {
     if (!is_dual_gemm()) {
       return Operation::prepare_variant(problem, request, device, memory, sets, variant);
     }
@@ -336,7 +336,7 @@ class ProductOperation final : public Operation {
         memory, sets, "b1",
         [&](const FindTensor& find) {
           return DualGemm(dual_gemm(problem),
-                          ops::plan_variant(device, dual_gemm(problem), find("b1"), find("b2"), options, variant));
+                          plan_variant(device, dual_gemm(problem), find("b1"), find("b2"), options, variant));
         },
         [](const FindTensor& find) { return MatrixCall{find("a"), find("c")}; });
     std::string strategy = runner->first_plan().strategy();

@@ -61,7 +61,7 @@ class LayerKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::string key() const override {
-    const ops::LayerCalls calls = calls_of(task_, options_, device_);
+    const LayerCalls calls = calls_of(task_, options_, device_);
     std::string key{operation().name()};
     for (const PlannedCall* const call : calls.in_order()) {
       key += kernel_expressions(*call);
@@ -190,7 +190,7 @@ class LayerEmulation final : public EmulatedOperation {
   [[nodiscard]] Emulation planned(const Problem& problem, const PlanRequest& request,
                                   const DeviceSpec& device) const override {
     const auto& task = problem.as<LayerTask>();
-    const ops::LayerCalls calls = calls_of(task, layer_options(request), device);
+    const LayerCalls calls = calls_of(task, layer_options(request), device);
     if (!only_launches(calls.gate_up) || !only_launches(calls.down)) {
       return {nullptr, library_kernels};
     }

@@ -78,7 +78,7 @@ class Between {
 
 class LayerRun final : public EmulatedRun {
  public:
-  LayerRun(const LayerTask& task, ops::LayerCalls calls)
+  LayerRun(const LayerTask& task, LayerCalls calls)
       : task_(task),
         distribution_(emulated_distribution(task.problem.gate_up)),
         inputs_(layer_inputs(task, distribution_, 1)),
@@ -119,7 +119,7 @@ class LayerRun final : public EmulatedRun {
     });
   }
 
-  void add_of_experts(ops::LayerCalls calls) {
+  void add_of_experts(LayerCalls calls) {
     const MoeTensors of = layer_tensors(finder());
     const GroupedTensors first{
         .a = of.x, .c = between_.intermediate(), .offsets = between_.offsets(), .row_ids = between_.row_ids()};
@@ -131,7 +131,7 @@ class LayerRun final : public EmulatedRun {
     add(std::move(*calls.combine), layer::combine_names, std::array{between_.rows(), inverse, of.topk_weights, of.out});
   }
 
-  void add_dense(ops::LayerCalls calls) {
+  void add_dense(LayerCalls calls) {
     const MoeTensors of = layer_tensors(finder());
     const GatedMlpWeights weights = gated_mlp_weights(finder());
     add(std::move(calls.gate_up), gate_up_names, std::array{of.x, weights.gate, weights.up, between_.intermediate()});
@@ -149,7 +149,7 @@ class LayerRun final : public EmulatedRun {
 
 }  // namespace
 
-std::unique_ptr<EmulatedRun> emulated_layer(const LayerTask& task, ops::LayerCalls calls) {
+std::unique_ptr<EmulatedRun> emulated_layer(const LayerTask& task, LayerCalls calls) {
   return std::make_unique<LayerRun>(task, std::move(calls));
 }
 

@@ -4,12 +4,11 @@
 
 #include "arena/emulation/emulation.hpp"
 #include "arena/moe_layer/task.hpp"
-#include "ops/layer_calls.hpp"
 
 namespace thresher::arena {
 
 /// The layer's calls one behind the other, each on what the one before it left, on random operands of the task. Throws
 /// Error(unsupported) as PlannedRun does.
-[[nodiscard]] std::unique_ptr<EmulatedRun> emulated_layer(const LayerTask& task, ops::LayerCalls calls);
+[[nodiscard]] std::unique_ptr<EmulatedRun> emulated_layer(const LayerTask& task, LayerCalls calls);
 
 }  // namespace thresher::arena

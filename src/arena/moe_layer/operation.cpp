@@ -59,7 +59,7 @@ void check_product(const char* title, const ProductProblem& problem, const DualG
 
 /// The same of both products, whether or not they take the layer's formats.
 void check_products(const LayerTask& task, const MoeOptions& options, DeviceKind kind, const DeviceSpec& device) {
-  const ops::LayerProducts products = products_of(task);
+  const LayerProducts products = products_of(task);
   check_product("gate_up", products.gate_up, options.gate_up, kind, device);
   check_product("down", products.down, options.down, kind, device);
 }
@@ -218,13 +218,13 @@ class LayerOperation final : public Operation {
 
   [[nodiscard]] std::string format_obstacle(const Problem& problem, const ContestantSpec& spec,
                                             const Device& device) const override {
-    return ops::unsupported_layer(products_of(layer_task(problem)), layer_options(spec), device.kind(),
-                                  ops::spec_of(device));
+    return unsupported_layer(products_of(layer_task(problem)), layer_options(spec), device.kind(),
+                             ops::spec_of(device));
   }
 
   [[nodiscard]] std::string obstacle(const Problem& problem, const ContestantSpec& spec,
                                      const Device& device) const override {
-    return ops::layer_obstacle(products_of(layer_task(problem)), layer_options(spec), device);
+    return layer_obstacle(products_of(layer_task(problem)), layer_options(spec), device);
   }
 
   [[nodiscard]] PlanRequest plan_request(const ContestantSpec& spec) const override {
@@ -233,7 +233,7 @@ class LayerOperation final : public Operation {
 
   [[nodiscard]] MachineCode machine_code(const Problem& problem, const ContestantSpec& spec,
                                          const DeviceSpec& device) const override {
-    const ops::LayerCalls calls = calls_of(layer_task(problem), layer_options(spec), device);
+    const LayerCalls calls = calls_of(layer_task(problem), layer_options(spec), device);
     MachineCode code;
     // The products first, which people look for.
     std::vector<const strategies::PlannedCall*> all = calls.in_order();
@@ -274,12 +274,12 @@ class LayerOperation final : public Operation {
     const MoeOptions options = layer_options(spec);
     try {
       check_products(task, options, DeviceKind::cuda, device);
-      if (std::string obstacle = ops::unsupported_layer(products_of(task), options, DeviceKind::cuda, device);
+      if (std::string obstacle = unsupported_layer(products_of(task), options, DeviceKind::cuda, device);
           !obstacle.empty()) {
         return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
       }
-      const ops::LayerCalls calls = calls_of(task, options, device);
-      PlannerResult outlook{.prediction = ops::forecast(calls, device, calibration)};
+      const LayerCalls calls = calls_of(task, options, device);
+      PlannerResult outlook{.prediction = forecast(calls, device, calibration)};
       for (const strategies::PlannedCall* const call : calls.in_order()) {
         outlook.work.parts.insert(outlook.work.parts.end(), call->work.parts.begin(), call->work.parts.end());
       }

@@ -30,7 +30,7 @@ std::vector<HostTensor> Operation::variation(const std::vector<HostTensor>& inpu
 }
 
 PreparedVariant Operation::prepare_variant(const Problem&, const PlanRequest&, const Device&, Memory&,
-                                           const std::vector<DeviceSet>&, const ops::KernelVariant&) const {
+                                           const std::vector<DeviceSet>&, const KernelVariant&) const {
   throw Error(ErrorCode::unsupported, fmt::format("{} has no kernels that can be looked into", name()));
 }
 

@@ -27,11 +27,9 @@
 #include "planner/predict.hpp"
 #include "thresher/dual_gemm.hpp"
 
-namespace thresher::ops {
-struct KernelVariant;
-}
-
 namespace thresher::arena {
+
+struct KernelVariant;
 
 class EmulatedOperation;
 
@@ -199,7 +197,7 @@ class Operation {
   [[nodiscard]] virtual PreparedVariant prepare_variant(const Problem& problem, const PlanRequest& request,
                                                         const Device& device, Memory& memory,
                                                         const std::vector<DeviceSet>& sets,
-                                                        const ops::KernelVariant& variant) const;
+                                                        const KernelVariant& variant) const;
   /// Whether its suites use one set of inputs that stays in the cache; else they use cold weights.
   [[nodiscard]] virtual bool is_timed_warm() const { return false; }
   /// Whether pitches may bring kernels of their own for it (docs/bring-your-own.md).

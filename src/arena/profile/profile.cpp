@@ -4,9 +4,9 @@
 #include <cmath>
 #include <memory>
 
+#include "arena/gemm/kernel_variant.hpp"
 #include "arena/operation/input_sets.hpp"
 #include "arena/random.hpp"
-#include "ops/kernel_variant.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t data_seed = 1;
 
 PreparedVariant prepare(Rig& rig, const Problem& problem, const ProfileOptions& options,
-                        const std::vector<DeviceSet>& sets, const ops::KernelVariant& variant) {
+                        const std::vector<DeviceSet>& sets, const KernelVariant& variant) {
   return problem.operation().prepare_variant(problem, options.request, rig.device(), rig.memory(), sets, variant);
 }
 
@@ -69,7 +69,7 @@ PartCost cost_of(const Ablated& ablated, Clock& clock, Runner& whole, Runner& va
 
 Timeline take_timeline(Rig& rig, const Problem& problem, const ProfileOptions& options,
                        const std::vector<DeviceSet>& sets) {
-  const auto buffer = std::make_shared<ops::ProfileBuffer>();
+  const auto buffer = std::make_shared<ProfileBuffer>();
   std::vector<DeviceSet> first;  // one plan, so that the timestamps belong to one known launch
   const Operation& operation = problem.operation();
   first.emplace_back(rig.memory(), operation.inputs(problem, Distribution::contest, data_seed),

@@ -320,7 +320,7 @@ TEST(LayerArena, TheOutlookIsOfBothProducts) {
   LayerTask large = task;
   large.problem.tokens = 2000;
   large.problem.hidden_size = large.problem.intermediate_size = 2048;
-  const ops::LayerCalls calls = calls_of(large, {}, card);
+  const LayerCalls calls = calls_of(large, {}, card);
   EXPECT_GT(operation.outlook(problem_of(large), {"moe_layer", "planned"}, card, {}).prediction.us(),
             ops::forecast(calls.gate_up, card).us() + ops::forecast(calls.down, card).us());
   EXPECT_NE(outlook.prediction.why.find("gate_up: "), std::string::npos);

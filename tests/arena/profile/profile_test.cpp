@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/expect_error.hpp"
+#include "arena/gemm/kernel_variant.hpp"
 #include "arena/operations.hpp"
-#include "ops/kernel_variant.hpp"
 #include "pipeline/timeline.hpp"
 
 namespace thresher::arena {

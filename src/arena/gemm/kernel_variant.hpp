@@ -7,7 +7,7 @@
 #include "pipeline/shape.hpp"
 #include "runtime/memory.hpp"
 
-namespace thresher::ops {
+namespace thresher::arena {
 
 /// Where a profiled kernel leaves its timestamps (pipeline/timeline.hpp), on its GPU.
 struct ProfileBuffer {
@@ -28,7 +28,7 @@ struct KernelVariant {
 
 /// The kernel that `plan` would choose from raw weights with `options`, as `variant`. Throws Error(unsupported) when
 /// that is no fused kernel on a GPU.
-PlanPointer plan_variant(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate,
-                         const Tensor& b2_up, const DualGemmOptions& options, const KernelVariant& variant);
+ops::PlanPointer plan_variant(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate,
+                              const Tensor& b2_up, const DualGemmOptions& options, const KernelVariant& variant);
 
-}  // namespace thresher::ops
+}  // namespace thresher::arena

@@ -1,4 +1,4 @@
-#include "ops/kernel_variant.hpp"
+#include "arena/gemm/kernel_variant.hpp"
 
 #include <fmt/format.h>
 
@@ -12,20 +12,20 @@
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
-namespace thresher::ops {
+namespace thresher::arena {
 namespace {
 
 namespace tensors = strategies::gemm;
 
 /// Blocks of the step that is looked into: persistent ones are at most one a multiprocessor.
 int launched_blocks(const strategies::ProfiledCall& profiled, const DualGemmProblem& problem, DeviceId device,
-                    const PlanWeights& weights, int multiprocessors) {
+                    const ops::PlanWeights& weights, int multiprocessors) {
   const auto& launch = std::get<strategies::KernelLaunch>(profiled.call.steps[profiled.step]);
-  const std::array<Tensor, tensors::dense_tensor_count> all{stand_in(problem.a, {problem.m, problem.k}, device),
+  const std::array<Tensor, tensors::dense_tensor_count> all{ops::stand_in(problem.a, {problem.m, problem.k}, device),
                                                             weights.views.gate, weights.views.up,
-                                                            stand_in(problem.out, {problem.m, problem.n}, device)};
+                                                            ops::stand_in(problem.out, {problem.m, problem.n}, device)};
   strategies::LaunchArguments arguments;
-  (void)launch.bind({all, stand_in_address(), weights.packed}, arguments);
+  (void)launch.bind({all, ops::stand_in_address(), weights.packed}, arguments);
   const int cluster = static_cast<int>(launch.cluster.x);
   const int resident = std::max(multiprocessors / cluster, 1) * cluster;
   const auto blocks = static_cast<int>(arguments.grid.x);
@@ -50,15 +50,16 @@ std::vector<std::uint64_t> ProfileBuffer::read() const {
   return read;
 }
 
-PlanPointer plan_variant(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate,
-                         const Tensor& b2_up, const DualGemmOptions& options, const KernelVariant& variant) {
-  const DeviceSpec spec = spec_of(device);
+ops::PlanPointer plan_variant(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate,
+                              const Tensor& b2_up, const DualGemmOptions& options, const KernelVariant& variant) {
+  const DeviceSpec spec = ops::spec_of(device);
   const GroupedWeights weights{.b1 = b1_gate, .b2 = b2_up};
-  PlanWeights of{.views = weight_views(weights), .where_they_lie = weights};
-  const auto obstacle = [&](const strategies::PlannedCall& call) { return weights_obstacle(call, of.views); };
-  const strategies::PlannedCall chosen = choose_product(problem, request_of(options), device.kind(), spec, obstacle);
+  ops::PlanWeights of{.views = weight_views(weights), .where_they_lie = weights};
+  const auto obstacle = [&](const strategies::PlannedCall& call) { return ops::weights_obstacle(call, of.views); };
+  const strategies::PlannedCall chosen =
+      ops::choose_product(problem, ops::request_of(options), device.kind(), spec, obstacle);
   const auto& strategy =
-      planner::named_strategy(tensors::strategies_of(Product::dual_gemm, device.kind()), chosen.strategy);
+      planner::named_strategy(tensors::strategies_of(tensors::Product::dual_gemm, device.kind()), chosen.strategy);
   std::optional<strategies::ProfiledCall> profiled =
       strategy.profiled(problem, chosen.knobs, spec, {variant.profile != nullptr, variant.ablation});
   if (!profiled) {
@@ -66,7 +67,7 @@ PlanPointer plan_variant(const Device& device, const DualGemmProblem& problem, c
                 fmt::format("profiles are of fused kernels on a GPU, not of {} on {}", chosen.strategy, device.name()));
   }
   if (profiled->call.packing != nullptr) {
-    of.keeps = pack_by(profiled->call, device, weights, numerics_of(options.knobs));
+    of.keeps = ops::pack_by(profiled->call, device, weights, ops::numerics_of(options.knobs));
     of.views = of.keeps->views();
     of.packed = of.keeps->packed();
   }
@@ -77,8 +78,8 @@ PlanPointer plan_variant(const Device& device, const DualGemmProblem& problem, c
     of.timestamps = static_cast<std::uint64_t*>(variant.profile->words.data());
     of.keeps_timestamps = variant.profile;
   }
-  std::vector<PlannedRows> calls{{problem.m, std::move(profiled->call)}};
-  return std::make_shared<const ProductPlan>(device, problem, std::move(calls), std::move(of));
+  std::vector<ops::PlannedRows> calls{{problem.m, std::move(profiled->call)}};
+  return std::make_shared<const ops::ProductPlan>(device, problem, std::move(calls), std::move(of));
 }
 
-}  // namespace thresher::ops
+}  // namespace thresher::arena

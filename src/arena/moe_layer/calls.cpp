@@ -1,4 +1,4 @@
-#include "ops/layer_calls.hpp"
+#include "arena/moe_layer/calls.hpp"
 
 #include <fmt/format.h>
 
@@ -10,23 +10,26 @@
 #include "strategies/moe_layer/calls.hpp"
 #include "thresher/error.hpp"
 
-namespace thresher::ops {
+namespace thresher::arena {
 namespace {
 
+using ops::forecast;
+using ops::of_product;
 using planner::Prediction;
 using strategies::PlannedCall;
+using strategies::gemm::ProductProblem;
 
-constexpr const char* of_gate_up = "gate_up";
-constexpr const char* of_down = "down";
+constexpr const char* gate_up_title = "gate_up";
+constexpr const char* down_title = "down";
 
 /// The sentence that `find` gives about gate and up, or else the one about down; empty without either.
 std::string first_sentence(const LayerProducts& products, const MoeOptions& options, const auto& find) {
-  const std::string gate_up = find(of_gate_up, products.gate_up, options.gate_up);
+  const std::string gate_up = find(gate_up_title, products.gate_up, options.gate_up);
   if (!gate_up.empty()) {
-    return fmt::format("{}: {}", of_gate_up, gate_up);
+    return fmt::format("{}: {}", gate_up_title, gate_up);
   }
-  const std::string down = find(of_down, products.down, options.down);
-  return down.empty() ? "" : fmt::format("{}: {}", of_down, down);
+  const std::string down = find(down_title, products.down, options.down);
+  return down.empty() ? "" : fmt::format("{}: {}", down_title, down);
 }
 
 /// Where `plan` chooses the strategy: why none supports the product.
@@ -53,30 +56,9 @@ Prediction predicted(const char* product, const PlannedCall& call, const std::op
 
 }  // namespace
 
-DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) noexcept {
-  return {.m = problem.tokens,
-          .n = problem.intermediate_size,
-          .k = problem.hidden_size,
-          .a = problem.x,
-          .b = problem.gate_up,
-          .out = problem.intermediate,
-          .activation = problem.activation};
-}
-
-GemmProblem down_problem(const GatedMlpProblem& problem) noexcept {
-  return {.m = problem.tokens,
-          .n = problem.hidden_size,
-          .k = problem.intermediate_size,
-          .a = problem.intermediate,
-          .b = problem.down,
-          .out = problem.out};
-}
-
-LayerProducts layer_products(const MoeProblem& problem) {
-  return {thresher::gate_up_problem(problem), thresher::down_problem(problem)};
-}
+LayerProducts layer_products(const MoeProblem& problem) { return {gate_up_problem(problem), down_problem(problem)}; }
 LayerProducts layer_products(const GatedMlpProblem& problem) {
-  return {gate_up_problem(problem), down_problem(problem)};
+  return {ops::gate_up_problem(problem), ops::down_problem(problem)};
 }
 
 std::vector<const PlannedCall*> LayerCalls::in_order() const {
@@ -97,13 +79,14 @@ LayerCalls layer_calls(const MoeProblem& problem, const MoeOptions& options, con
 }
 
 LayerCalls layer_calls(const LayerProducts& products, const MoeOptions& options, const DeviceSpec& device) {
-  return {.gate_up = of_product(of_gate_up, [&] { return planned_call(products.gate_up, options.gate_up, device); }),
-          .down = of_product(of_down, [&] { return planned_call(products.down, options.down, device); })};
+  return {.gate_up =
+              of_product(gate_up_title, [&] { return ops::planned_call(products.gate_up, options.gate_up, device); }),
+          .down = of_product(down_title, [&] { return ops::planned_call(products.down, options.down, device); })};
 }
 
 Prediction forecast(const LayerCalls& calls, const DeviceSpec& device, const planner::Calibration& calibration) {
-  const Prediction gate_up = predicted(of_gate_up, calls.gate_up, {}, device, calibration);
-  const Prediction down = predicted(of_down, calls.down, calls.combine, device, calibration);
+  const Prediction gate_up = predicted(gate_up_title, calls.gate_up, {}, device, calibration);
+  const Prediction down = predicted(down_title, calls.down, calls.combine, device, calibration);
   Prediction out = gate_up.us() > down.us() ? gate_up : down;
   out.parts = gate_up.parts;
   out.parts += down.parts;
@@ -113,7 +96,7 @@ Prediction forecast(const LayerCalls& calls, const DeviceSpec& device, const pla
     out.interval = {gate_up.interval->low_us + down.interval->low_us,
                     gate_up.interval->high_us + down.interval->high_us};
   }
-  out.why = fmt::format("{}: {:.1f} µs, {}; {}: {:.1f} µs, {}", of_gate_up, gate_up.us(), gate_up.why, of_down,
+  out.why = fmt::format("{}: {:.1f} µs, {}; {}: {:.1f} µs, {}", gate_up_title, gate_up.us(), gate_up.why, down_title,
                         down.us(), down.why);
   return out;
 }
@@ -121,8 +104,9 @@ Prediction forecast(const LayerCalls& calls, const DeviceSpec& device, const pla
 std::string unsupported_layer(const LayerProducts& products, const MoeOptions& options, DeviceKind kind,
                               const DeviceSpec& device) {
   return first_sentence(products, options, [&](const char* product, const auto& problem, const auto& asked) {
-    return asked.strategy.empty() ? unsupported_by_all(problem, kind, device)
-                                  : of_product(product, [&] { return format_obstacle(kind, device, problem, asked); });
+    return asked.strategy.empty()
+               ? unsupported_by_all(problem, kind, device)
+               : of_product(product, [&] { return ops::format_obstacle(kind, device, problem, asked); });
   });
 }
 
@@ -135,8 +119,8 @@ std::string layer_obstacle(const LayerProducts& products, const MoeOptions& opti
     }
   }
   return first_sentence(products, options, [&](const char*, const auto& problem, const auto& asked) {
-    return product_obstacle(device, problem, asked);
+    return ops::product_obstacle(device, problem, asked);
   });
 }
 
-}  // namespace thresher::ops
+}  // namespace thresher::arena
