@@ -28,7 +28,8 @@ void check_row_length(const char* argument, std::int64_t columns) {
   }
 }
 
-void check_written(const char* argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device) {
+void check_written(const char* argument, const Tensor& tensor, Format format, const TensorShape& shape,
+                   DeviceId device) {
   check_operand(argument, tensor, format, shape, device);
   if (tensor.elements() > 0) {
     check_no_overlap(argument, tensor);
@@ -193,11 +194,11 @@ void validate_run(const AppendProblem& problem, const AppendTensors& tensors, De
   if (tokens < 0 || tokens > problem.tokens) {
     refuse("k has {} tokens, expected 0 to problem.tokens, which is {}", tokens, problem.tokens);
   }
-  const Shape keys{tokens, problem.kv_heads, problem.head_dim};
+  const TensorShape keys{tokens, problem.kv_heads, problem.head_dim};
   check_operand("k", tensors.k, problem.format, keys, device);
   check_operand("v", tensors.v, problem.format, {tokens, problem.kv_heads, reference::value_dim(problem)}, device);
   if (tensors.q.data != nullptr || tensors.q_out.data != nullptr) {
-    const Shape queries{tokens, problem.heads, problem.head_dim};
+    const TensorShape queries{tokens, problem.heads, problem.head_dim};
     check_operand("q", tensors.q, problem.format, queries, device);
     check_written("q_out", tensors.q_out, problem.format, queries, device);
     check_in_place("q_out", tensors.q_out, "q", tensors.q);

@@ -1,5 +1,6 @@
 // The C interface: errors, devices, structs that can grow, and the tensors and options of all operations.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -81,18 +82,18 @@ void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argume
 
 void require_size(const char* argument, std::uint32_t size, std::size_t least) {
   const std::size_t min_size = (least + struct_alignment - 1) / struct_alignment * struct_alignment;
+  const auto refuse_size = [&](const std::string& expected) {
+    refuse(fmt::format("{}.struct_size is {}, expected {}: initialise the struct with its _init function", argument,
+                       size, expected));
+  };
   if (size < min_size) {
-    refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at least " +
-           std::to_string(min_size) + ": initialise the struct with its _init function");
+    refuse_size(fmt::format("at least {}", min_size));
   }
   if (size > max_struct_bytes) {
-    refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at most " +
-           std::to_string(max_struct_bytes) + ": initialise the struct with its _init function");
+    refuse_size(fmt::format("at most {}", max_struct_bytes));
   }
   if (size % struct_alignment != 0) {
-    refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected a multiple of " +
-           std::to_string(struct_alignment) +
-           ", where no member is cut in two: initialise the struct with its _init function");
+    refuse_size(fmt::format("a multiple of {}, where no member is cut in two", struct_alignment));
   }
 }
 
@@ -133,14 +134,11 @@ Device device_of(thresher_device device) {
 }
 
 void copy_names(const std::vector<std::string>& names, char* to, std::size_t capacity) {
-  std::string text;
-  for (const std::string& name : names) {
-    text += (text.empty() ? "" : ",") + name;
-  }
+  const std::string text = fmt::format("{}", fmt::join(names, ","));
   require_buffer(to, capacity);
   if (text.size() >= capacity) {
-    refuse("the buffer for names has " + std::to_string(capacity) + " bytes, expected at least " +
-           std::to_string(text.size() + 1) + " for \"" + text + "\"");
+    refuse(fmt::format("the buffer for names has {} bytes, expected at least {} for \"{}\"", capacity, text.size() + 1,
+                       text));
   }
   copy_text(text, to, capacity);
 }
@@ -148,8 +146,7 @@ void copy_names(const std::vector<std::string>& names, char* to, std::size_t cap
 Tensor tensor_of(const thresher_tensor* tensor, const char* argument) {
   const thresher_tensor given = known(tensor, argument, offsetof(thresher_tensor, strides), thresher_tensor{});
   if (given.rank < 0 || given.rank > max_rank) {
-    refuse(std::string(argument) + ".rank is " + std::to_string(given.rank) + ", expected 0 to " +
-           std::to_string(max_rank));
+    refuse(fmt::format("{}.rank is {}, expected 0 to {}", argument, given.rank, max_rank));
   }
   require_unset(given.reserved, (std::string(argument) + ".reserved").c_str());
   const auto rank = static_cast<std::size_t>(given.rank);
@@ -274,13 +271,9 @@ int32_t thresher_places_are_known(int32_t yes) { return std::exchange(runtime::p
 
 const char* thresher_last_error(void) { return last_error.c_str(); }
 
-void thresher_packed_info_init(thresher_packed_info* info, uint32_t struct_size) {
-  fill(info, struct_size, thresher_packed_info{});
-}
+void thresher_packed_info_init(thresher_packed_info* info, uint32_t struct_size) { fill(info, struct_size); }
 
-void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_size) {
-  fill(matrix, struct_size, thresher_matrix{});
-}
+void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_size) { fill(matrix, struct_size); }
 
 thresher_status thresher_best_device(thresher_device* device) {
   return guarded([&] {

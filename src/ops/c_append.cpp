@@ -88,10 +88,8 @@ void thresher_append_tensors_init(thresher_append_tensors* tensors, uint32_t str
 
 thresher_status thresher_append_plan(thresher_device device, const thresher_append_problem* problem, int32_t threads,
                                      thresher_append** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    *plan_out = new thresher_append{plan(device_of(device), append_problem_of(problem), {.threads = threads})};
-  });
+  return create(plan_out, "plan",
+                [&] { return plan(device_of(device), append_problem_of(problem), {.threads = threads}); });
 }
 
 void thresher_append_destroy(thresher_append* plan_handle) { delete plan_handle; }

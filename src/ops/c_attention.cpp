@@ -128,20 +128,18 @@ Tensor table_of(const thresher_attention& plan, const Value* data, std::initiali
 
 }  // namespace
 
-void thresher_tensor_init(thresher_tensor* tensor, uint32_t struct_size) {
-  fill(tensor, struct_size, thresher_tensor{});
-}
+void thresher_tensor_init(thresher_tensor* tensor, uint32_t struct_size) { fill(tensor, struct_size); }
 
 void thresher_attention_problem_init(thresher_attention_problem* problem, uint32_t struct_size) {
   fill(problem, struct_size, default_problem());
 }
 
 void thresher_attention_options_init(thresher_attention_options* options, uint32_t struct_size) {
-  fill(options, struct_size, thresher_attention_options{});
+  fill(options, struct_size);
 }
 
 void thresher_attention_tensors_init(thresher_attention_tensors* tensors, uint32_t struct_size) {
-  fill(tensors, struct_size, thresher_attention_tensors{});
+  fill(tensors, struct_size);
 }
 
 thresher_status thresher_attention_strategies(thresher_device device, char* names, size_t capacity) {

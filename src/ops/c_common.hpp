@@ -176,7 +176,7 @@ Struct known(const Struct* given, const char* argument, std::size_t least, Struc
 /// Fills a struct of `size` bytes with the defaults, and with 0 what is not known here; none is larger than
 /// max_struct_bytes.
 template <class Struct>
-void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept {
+void fill(Struct* to, std::uint32_t size, const Struct& with_defaults = {}) noexcept {
   if (to == nullptr) {
     return;
   }

@@ -38,7 +38,7 @@ void thresher_dual_gemm_problem_init(thresher_dual_gemm_problem* problem, uint32
 }
 
 void thresher_dual_gemm_options_init(thresher_dual_gemm_options* options, uint32_t struct_size) {
-  fill(options, struct_size, thresher_dual_gemm_options{});
+  fill(options, struct_size);
 }
 
 thresher_status thresher_dual_gemm_strategies(thresher_device device, char* names, size_t capacity) {

@@ -33,9 +33,7 @@ GemmWeights weights_of(const thresher_matrix* b, const void* bias, thresher_form
 
 }  // namespace
 
-void thresher_gemm_problem_init(thresher_gemm_problem* problem, uint32_t struct_size) {
-  fill(problem, struct_size, thresher_gemm_problem{});
-}
+void thresher_gemm_problem_init(thresher_gemm_problem* problem, uint32_t struct_size) { fill(problem, struct_size); }
 
 thresher_status thresher_gemm_strategies(thresher_device device, char* names, size_t capacity) {
   return guarded([&] { copy_names(gemm_strategies(device_of(device)), names, capacity); });

@@ -150,11 +150,11 @@ void thresher_grouped_problem_init(thresher_grouped_problem* problem, uint32_t s
 }
 
 void thresher_grouped_weights_view_init(thresher_grouped_weights_view* view, uint32_t struct_size) {
-  fill(view, struct_size, thresher_grouped_weights_view{});
+  fill(view, struct_size);
 }
 
 void thresher_grouped_tensors_init(thresher_grouped_tensors* tensors, uint32_t struct_size) {
-  fill(tensors, struct_size, thresher_grouped_tensors{});
+  fill(tensors, struct_size);
 }
 
 thresher_status thresher_grouped_strategies(thresher_device device, char* names, size_t capacity) {

@@ -31,11 +31,16 @@ CodeOrigin origin_of(const runtime::CachedCompilation& made) {
   return made.was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled;
 }
 
-LoadedProgram load_compiled(int ordinal, const runtime::Program& input) {
+CompiledProgram compiled(const runtime::Program& input) {
   runtime::CachedCompilation made = runtime::compile_cached(input, disk_cache());
   runtime::warn_not_kept(made.not_kept);
+  return {std::move(made.cubin), origin_of(made)};
+}
+
+LoadedProgram load_compiled(int ordinal, const runtime::Program& input) {
+  CompiledProgram made = compiled(input);
   runtime::Module module(ordinal, made.cubin.image);
-  return {std::move(made.cubin), origin_of(made), std::move(module)};
+  return {std::move(made.cubin), made.origin, std::move(module)};
 }
 
 /// Nothing when the library holds no code for this program, or the driver is older than that code and NVRTC can compile
@@ -132,12 +137,8 @@ std::optional<runtime::Cubin> find_built_in(const runtime::Program& program) {
 
 CompiledProgram compile_program(const strategies::DeviceProgram& program, const std::string& arch) {
   const runtime::Program input = compiler_input(program, arch);
-  if (std::optional<runtime::Cubin> built_in = find_built_in(input)) {
-    return {std::move(*built_in), CodeOrigin::built_in};
-  }
-  runtime::CachedCompilation made = runtime::compile_cached(input, disk_cache());
-  runtime::warn_not_kept(made.not_kept);
-  return {std::move(made.cubin), origin_of(made)};
+  std::optional<runtime::Cubin> built_in = find_built_in(input);
+  return built_in ? CompiledProgram{std::move(*built_in), CodeOrigin::built_in} : compiled(input);
 }
 
 WarmedProgram warm_program(const strategies::DeviceProgram& program, const std::string& arch) {

@@ -111,16 +111,12 @@ std::vector<std::string> strategy_names(Product product, const Device& device) {
   return planner::strategy_names<ProductProblem>(strategies::gemm::strategies_of(product, device.kind()));
 }
 
-std::string format_obstacle(DeviceKind kind, const DeviceSpec& device, const ProductProblem& problem,
-                            const DualGemmOptions& options) {
+std::string unsupported_reason(DeviceKind kind, const DeviceSpec& device, const ProductProblem& problem,
+                               const DualGemmOptions& options) {
   return options.strategy.empty() ? ""
                                   : planner::named_strategy(strategies_for(problem, kind), options.strategy)
                                         .unsupported_reason(problem, device)
                                         .value_or("");
-}
-
-std::string format_obstacle(const Device& device, const ProductProblem& problem, const DualGemmOptions& options) {
-  return format_obstacle(device.kind(), spec_of(device), problem, options);
 }
 
 void check_knobs(const Device& device, const ProductProblem& problem, const DualGemmOptions& options) {
@@ -129,7 +125,7 @@ void check_knobs(const Device& device, const ProductProblem& problem, const Dual
 }
 
 std::string product_obstacle(const Device& device, const ProductProblem& problem, const DualGemmOptions& options) {
-  if (std::string sentence = format_obstacle(device, problem, options); !sentence.empty()) {
+  if (std::string sentence = unsupported_reason(device.kind(), spec_of(device), problem, options); !sentence.empty()) {
     return sentence;
   }
   try {

@@ -37,10 +37,8 @@ void set_threads(int threads, Knobs& knobs);
 [[nodiscard]] std::vector<std::string> strategy_names(Product product, const Device& device);
 
 /// Why the strategy that is asked for is not made for the problem's formats or for the device; empty when it is.
-[[nodiscard]] std::string format_obstacle(DeviceKind kind, const DeviceSpec& device, const ProductProblem& problem,
-                                          const DualGemmOptions& options);
-[[nodiscard]] std::string format_obstacle(const Device& device, const ProductProblem& problem,
-                                          const DualGemmOptions& options);
+[[nodiscard]] std::string unsupported_reason(DeviceKind kind, const DeviceSpec& device, const ProductProblem& problem,
+                                             const DualGemmOptions& options);
 /// Throws Error(invalid_argument) for a strategy, a knob or a value that there is not on the device, whether or not the
 /// strategy can run the problem.
 void check_knobs(const Device& device, const ProductProblem& problem, const DualGemmOptions& options);

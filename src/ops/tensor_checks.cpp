@@ -29,7 +29,9 @@ std::string text(DeviceId device) {
   return device.kind == DeviceKind::cpu ? "the CPU" : fmt::format("GPU {}", device.ordinal);
 }
 
-Shape shape_of(const Tensor& tensor) { return Shape({tensor.shape.data(), static_cast<std::size_t>(tensor.rank)}); }
+TensorShape shape_of(const Tensor& tensor) {
+  return TensorShape({tensor.shape.data(), static_cast<std::size_t>(tensor.rank)});
+}
 
 /// The bytes of a tensor with elements that does not run backwards: `rows` pieces of `row_bytes`, `pitch` apart. The
 /// dimension of the largest stride has the rows, together with those inside it that go on at the same pitch.
@@ -211,14 +213,14 @@ void check_depth(std::int64_t k, Format a, Format b) {
   check_multiples("k", k, {a, b});
 }
 
-void check_place(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device,
-                 std::size_t alignment) {
+void check_place(std::string_view argument, const Tensor& tensor, Format format, const TensorShape& shape,
+                 DeviceId device, std::size_t alignment) {
   if (tensor.format != format) {
     refuse("{} is {}, expected {}", argument, name(tensor.format), name(format));
   }
   if (tensor.rank < 1 || tensor.rank > max_rank || shape_of(tensor) != shape) {
     refuse("{} is [{}], expected [{}]", argument,
-           fmt::join(tensor.rank < 1 || tensor.rank > max_rank ? Shape{} : shape_of(tensor), ", "),
+           fmt::join(tensor.rank < 1 || tensor.rank > max_rank ? TensorShape{} : shape_of(tensor), ", "),
            fmt::join(shape, ", "));
   }
   if (tensor.device != device) {
@@ -234,7 +236,7 @@ void check_place(std::string_view argument, const Tensor& tensor, Format format,
   check_reach(argument, tensor);
 }
 
-void check_operand(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape,
+void check_operand(std::string_view argument, const Tensor& tensor, Format format, const TensorShape& shape,
                    DeviceId device) {
   constexpr std::size_t row_alignment = 16;
   check_place(argument, tensor, format, shape, device, row_alignment);
@@ -252,7 +254,8 @@ void check_attention_format(std::string_view argument, Format format, Format pro
   }
 }
 
-void check_list(std::string_view argument, const Tensor& list, Format format, const Shape& shape, DeviceId device) {
+void check_list(std::string_view argument, const Tensor& list, Format format, const TensorShape& shape,
+                DeviceId device) {
   check_place(argument, list, format, shape, device, sizeof(std::int32_t));
   if (!list.is_contiguous()) {
     refuse("{} is not contiguous, expected elements one behind the other", argument);

@@ -31,16 +31,16 @@ void check_threads(int threads);
 [[nodiscard]] bool is_aligned(const void* pointer, std::size_t alignment);
 
 /// Up to max_rank extents. A call's checks allocate nothing.
-class Shape {
+class TensorShape {
  public:
-  Shape() = default;
-  Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
-  explicit Shape(std::span<const std::int64_t> extents) : rank_(extents.size()) {
+  TensorShape() = default;
+  TensorShape(std::initializer_list<std::int64_t> extents) : TensorShape(std::span(extents.begin(), extents.size())) {}
+  explicit TensorShape(std::span<const std::int64_t> extents) : rank_(extents.size()) {
     std::copy(extents.begin(), extents.end(), extents_.begin());
   }
   [[nodiscard]] const std::int64_t* begin() const { return extents_.data(); }
   [[nodiscard]] const std::int64_t* end() const { return extents_.data() + rank_; }
-  bool operator==(const Shape&) const = default;
+  bool operator==(const TensorShape&) const = default;
 
  private:
   std::array<std::int64_t, max_rank> extents_{};
@@ -66,12 +66,14 @@ void check_depth(std::int64_t k, Format a, Format b);
 /// No element lies further from the first than there are addresses: sums of strides do not overflow.
 void check_reach(std::string_view argument, const Tensor& tensor);
 /// Format, shape, device, data and its alignment, and reach.
-void check_place(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device,
-                 std::size_t alignment);
+void check_place(std::string_view argument, const Tensor& tensor, Format format, const TensorShape& shape,
+                 DeviceId device, std::size_t alignment);
 /// A contiguous tensor of 4-byte elements.
-void check_list(std::string_view argument, const Tensor& list, Format format, const Shape& shape, DeviceId device);
+void check_list(std::string_view argument, const Tensor& list, Format format, const TensorShape& shape,
+                DeviceId device);
 /// q, k, v, or an output or a cache of them, whose rows are aligned to 16 bytes.
-void check_operand(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device);
+void check_operand(std::string_view argument, const Tensor& tensor, Format format, const TensorShape& shape,
+                   DeviceId device);
 /// problem.format is fp16 or bf16, and problem.`argument` is the same or fp8_e4m3.
 void check_attention_format(std::string_view argument, Format format, Format problem_format);
 /// The last dimension is contiguous; the others neither run backwards nor break the alignment of rows.

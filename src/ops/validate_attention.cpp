@@ -24,7 +24,7 @@ using ops::check_place;
 using ops::check_strides;
 using ops::max_extent;
 using ops::refuse;
-using ops::Shape;
+using ops::TensorShape;
 
 void check_offsets(std::string_view argument, const Tensor& tensor, std::int64_t batch, std::int64_t rows,
                    DeviceId device) {
@@ -272,10 +272,10 @@ Tensor expanded_descale(Tensor descale, const AttentionProblem& problem) {
 void validate_run(const AttentionProblem& problem, const AttentionTensors& tensors, const void* workspace,
                   std::size_t workspace_bytes, DeviceId device) {
   const auto shape = [&](std::int64_t heads, std::int64_t rows, std::int64_t width) {
-    return problem.variable_length ? Shape{rows, heads, width} : Shape{problem.batch, heads, rows, width};
+    return problem.variable_length ? TensorShape{rows, heads, width} : TensorShape{problem.batch, heads, rows, width};
   };
   const auto key_shape = [&](std::int64_t width) {
-    return problem.page_size > 0 ? Shape{problem.pages, problem.page_size, problem.kv_heads, width}
+    return problem.page_size > 0 ? TensorShape{problem.pages, problem.page_size, problem.kv_heads, width}
                                  : shape(problem.kv_heads, problem.keys, width);
   };
   const std::int64_t value_dim = effective_value_dim(problem);
@@ -290,8 +290,8 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
   }
   if (tensors.lse.data != nullptr) {
     check_place("lse", tensors.lse, Format::fp32,
-                problem.variable_length ? Shape{problem.heads, problem.queries}
-                                        : Shape{problem.batch, problem.heads, problem.queries},
+                problem.variable_length ? TensorShape{problem.heads, problem.queries}
+                                        : TensorShape{problem.batch, problem.heads, problem.queries},
                 device, sizeof(float));
     if (tensors.lse.elements() > 0) {
       check_strides("lse", tensors.lse, 1);

@@ -14,7 +14,7 @@ using strategies::gemm::Product;
 using strategies::gemm::ProductRows;
 
 /// One matrix for each expert. Those with scales lie one behind the other without gaps.
-void check_stack(std::string_view argument, const Tensor& tensor, const Shape& shape, DeviceId device,
+void check_stack(std::string_view argument, const Tensor& tensor, const TensorShape& shape, DeviceId device,
                  OperandRole role) {
   const FormatTraits& traits = format_traits(tensor.format);
   check_place(argument, tensor, tensor.format, shape, device, element_alignment(tensor.format));
@@ -42,7 +42,7 @@ void check_stack_of_weights(std::string_view argument, const Tensor& tensor, Dev
   check_stack(argument, tensor, {tensor.shape[0], tensor.shape[1], tensor.shape[2]}, device, OperandRole::weights);
 }
 
-void check_bias(std::string_view argument, const Tensor& bias, const Shape& shape, DeviceId device) {
+void check_bias(std::string_view argument, const Tensor& bias, const TensorShape& shape, DeviceId device) {
   check_unscaled_output(argument, bias.format);
   check_place(argument, bias, bias.format, shape, device, static_cast<std::size_t>(bits(bias.format)) / 8);
   if (bias.elements() > 0) {
@@ -334,8 +334,8 @@ void validate_run(const ProductProblem& problem, const GroupedTensors& tensors, 
     refuse_given("row_ids", tensors.row_ids, "only gathered rows have ids");
   }
   if (problem.row_weights) {
-    check_list("row_weights", tensors.row_weights, Format::fp32, is_masked ? Shape{problem.experts, rows} : Shape{rows},
-               device);
+    check_list("row_weights", tensors.row_weights, Format::fp32,
+               is_masked ? TensorShape{problem.experts, rows} : TensorShape{rows}, device);
   } else {
     refuse_given("row_weights", tensors.row_weights, "problem.row_weights is false");
   }
