@@ -55,7 +55,7 @@ class Activations {
   Activations(KernelProcess& process, std::size_t bytes) : memory_(process), fresh_(bytes) {
     for (std::size_t set = 0; set < calls; ++set) {
       places_.push_back({static_cast<std::byte*>(memory_.allocate(bytes)), bytes});
-      sets_.inputs.push_back({&memory_.hold_back(places_.back())});
+      sets_.inputs.push_back({&memory_.delay_input(places_.back())});
       sets_.outputs.emplace_back();
     }
   }

@@ -44,7 +44,7 @@ void enter_all(const Suite& suite, const Registry& registry, Field& field) {
   std::string obstacle;
   for (const std::string& strategy : strategies) {
     std::unique_ptr<Contestant> contestant = registry.create({operation, strategy});
-    if (obstacle = format_obstacle(suite, *contestant); !obstacle.empty()) {
+    if (obstacle = unsupported_reason(suite, *contestant); !obstacle.empty()) {
       field.not_entered.push_back(fmt::format("{} is not entered on {}: {}", contestant->name(), suite.name, obstacle));
       continue;
     }

@@ -49,7 +49,7 @@ void judge(const JudgeArguments& arguments) {
   }
   nlohmann::json all = nlohmann::json::array();
   for (const arena::PitchScore& opinion : opinions) {
-    all.push_back(nlohmann::json::parse(arena::opinion_json(opinion)));
+    all.push_back(nlohmann::json::parse(arena::score_json(opinion)));
   }
   fmt::print("{}\n", all.dump(1, ' ', true));
 }

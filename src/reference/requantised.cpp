@@ -50,12 +50,12 @@ Amax amax_of(std::span<const ValueRange> values) {
 
 double nvfp4_scale(double amax, double global_scale) {
   const std::uint8_t code =
-      formats::requantised_nvfp4_scale(static_cast<float>(amax), static_cast<float>(global_scale));
+      formats::requantized_nvfp4_scale(static_cast<float>(amax), static_cast<float>(global_scale));
   return static_cast<double>(formats::e4m3_to_float(code));
 }
 
 double fp8_scale(double amax, bool power_of_two) {
-  return static_cast<double>(formats::requantised_fp8_scale(static_cast<float>(amax), power_of_two));
+  return static_cast<double>(formats::requantized_fp8_scale(static_cast<float>(amax), power_of_two));
 }
 
 bool is_power_of_two(double value) {

@@ -207,7 +207,7 @@ class Judging {
   }
 
   /// Checks values that share a scale together.
-  void look_at_requantised_values() {
+  void check_requantized_values() {
     const std::int64_t shared = columns_per_scale(of_.out, of_.n);
     std::size_t index = 0;
     for (const std::int64_t row : region_.rows) {
@@ -352,7 +352,7 @@ Verdict judge(const OutputMatrix& of, Rule rule, const Region& region, const Out
   check_sizes(of, rule, region, reference, plain, c);
   Judging judging(of, rule, region, reference, plain, c);
   if (format_traits(of.out).is_requantised()) {
-    judging.look_at_requantised_values();
+    judging.check_requantized_values();
   } else {
     judging.look_at_values();
   }

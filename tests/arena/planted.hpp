@@ -101,14 +101,14 @@ class PlantedContestant : public Contestant {
  public:
   PlantedContestant(const std::string& strategy, Kernel kernel, FakeClock* clock = nullptr, double us = 0)
       : Contestant({"dual_gemm", strategy}), kernel_(std::move(kernel)), clock_(clock), us_(us) {}
-  std::string format_obstacle(const Problem& problem) const override {
+  std::string unsupported_reason(const Problem& problem) const override {
     const bool refuses = spec().strategy.starts_with("nvfp4") && dual_gemm(problem).a != Format::nvfp4;
     return refuses ? "it takes nvfp4 alone" : "";
   }
   Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing"}; }
   Answer compile(const Problem&) const override { return {true, "compiled with the tests"}; }
   std::unique_ptr<Runner> prepare(const Problem& problem, Memory&, const std::vector<DeviceSet>& sets) const override {
-    if (std::string obstacle = format_obstacle(problem); !obstacle.empty()) {
+    if (std::string obstacle = unsupported_reason(problem); !obstacle.empty()) {
       throw Error(ErrorCode::unsupported, std::move(obstacle));
     }
     return std::make_unique<PlantedRunner>(problem, sets, kernel_, clock_, us_);

@@ -328,7 +328,7 @@ TEST_F(TournamentTest, AStrategyForOtherFormatsThatIsNamedHasNotFailed) {
   EXPECT_NE(standings(result.run).find("dual_gemm/nvfp4_alone: not for these formats: it takes nvfp4 alone"),
             std::string::npos);
   const RunRecord kept = Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).load(result.run.id);
-  EXPECT_EQ(entry(kept, "nvfp4_alone").verdict, Verdict::unsupported_reason);
+  EXPECT_EQ(entry(kept, "nvfp4_alone").verdict, Verdict::unsupported_format);
 }
 
 TEST_F(TournamentTest, AMatchThatTakesLongerThanItMayIsNotJudged) {

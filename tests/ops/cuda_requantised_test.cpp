@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaRequantisedOf, ::testing::ValuesIn(all_requant
 });
 
 /// Of blocks several in a row; of one scale any number of outputs.
-GroupedProblem requantised_problem(const QuantizedOutput& of, bool is_dual) {
+GroupedProblem requantized_problem(const QuantizedOutput& of, bool is_dual) {
   GroupedProblem problem{.experts = 5,
                          .rows = 301,
                          .n = of.out == Format::fp8_block ? 384
@@ -74,7 +74,7 @@ TEST_P(CudaRequantisedOf, EveryLayoutOfRowsAndScales) {
   SKIP_WITHOUT_HOPPER();
   for (const bool is_dual : {true, false}) {
     for (const RowLayout layout : all_row_layouts) {
-      const GroupedProblem problem = with_layout(requantised_problem(GetParam(), is_dual), layout);
+      const GroupedProblem problem = with_layout(requantized_problem(GetParam(), is_dual), layout);
       int choices = 0;
       for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
         ++choices;
@@ -93,7 +93,7 @@ TEST_P(CudaRequantisedOf, EveryLayoutOfRowsAndScales) {
 TEST_P(CudaRequantisedOf, EdgesOfTiles) {
   SKIP_WITHOUT_HOPPER();
   for (const std::int64_t rows : {1, 8, 31, 33, 63, 65, 129}) {
-    GroupedProblem problem = requantised_problem(GetParam(), rows % 2 == 1);
+    GroupedProblem problem = requantized_problem(GetParam(), rows % 2 == 1);
     problem.experts = 2;
     problem.rows = rows;
     problem.n = problem.out == Format::fp8_block ? 128 : problem.out == Format::nvfp4 ? 80 : 65;
@@ -107,7 +107,7 @@ TEST_P(CudaRequantisedOf, EdgesOfTiles) {
 TEST_P(CudaRequantisedOf, BiasesRowWeightsAndEveryActivation) {
   SKIP_WITHOUT_HOPPER();
   for (const ActivationKind kind : {ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
-    GroupedProblem problem = requantised_problem(GetParam(), true);
+    GroupedProblem problem = requantized_problem(GetParam(), true);
     problem.activation->kind = kind;
     problem.bias = true;
     problem.row_weights = true;
@@ -120,7 +120,7 @@ TEST_P(CudaRequantisedOf, BiasesRowWeightsAndEveryActivation) {
 TEST_P(CudaRequantisedOf, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_HOPPER();
   for (const bool is_dual : {true, false}) {
-    GroupedProblem problem = requantised_problem(GetParam(), is_dual);
+    GroupedProblem problem = requantized_problem(GetParam(), is_dual);
     problem.rows = 700;
     for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
       GroupedCase host(problem, ragged_form(problem));
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaRequantisedDense, ::testing::ValuesIn(all_dens
   return fmt::format("{}_with_{}_{}", name(of.param.a), name(of.param.b), name(of.param.numerics));
 });
 
-constexpr Format requantised_outs[] = {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4};
+constexpr Format requantized_outs[] = {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4};
 
 DualGemmProblem dense_problem(const DenseOperands& operands, Format out, std::int64_t m) {
   return {.m = m, .n = 384, .k = 528, .a = operands.a, .b = operands.b, .out = out};
@@ -170,7 +170,7 @@ DualGemmProblem dense_problem(const DenseOperands& operands, Format out, std::in
 TEST_P(CudaRequantisedDense, EveryFormatAndLayout) {
   SKIP_WITHOUT_HOPPER();
   const DualGemmOptions options{.knobs = {{"numerics", std::string(name(GetParam().numerics))}}};
-  for (const Format out : requantised_outs) {
+  for (const Format out : requantized_outs) {
     for (const std::int64_t m : {1, 9, 64, 300}) {
       for (test::Layout layout : output_layouts(out)) {
         layout.global_scales = false;
@@ -193,7 +193,7 @@ TEST_P(CudaRequantisedDense, EveryStrategyOfPlainOperands) {
   if (bits(GetParam().a) == 16) {
     strategies.insert(strategies.end(), {"interleaved", "sequential", "pingpong"});
   }
-  for (const Format out : requantised_outs) {
+  for (const Format out : requantized_outs) {
     for (const char* const strategy : strategies) {
       DualGemmOptions options{.strategy = strategy};
       if (bits(GetParam().a) != 16) {  // the others have one numerics
@@ -210,7 +210,7 @@ TEST_P(CudaRequantisedDense, EveryStrategyOfPlainOperands) {
 TEST_P(CudaRequantisedDense, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_HOPPER();
   const DualGemmOptions options{.knobs = {{"numerics", std::string(name(GetParam().numerics))}}};
-  for (const Format out : requantised_outs) {
+  for (const Format out : requantized_outs) {
     test::GpuDualGemmCase many(test::DualGemmCase::random(dense_problem(GetParam(), out, 200)), options);
     EXPECT_EQ(many.same_bits(1000), "") << name(out);
   }
@@ -219,7 +219,7 @@ TEST_P(CudaRequantisedDense, TheSameBitsInAThousandRuns) {
 /// Tokens that are prepared once are multiplied, and the outputs requantised, as often as asked.
 TEST(CudaRequantisedPacked, PreparedTokens) {
   SKIP_WITHOUT_HOPPER();
-  for (const Format out : requantised_outs) {
+  for (const Format out : requantized_outs) {
     const DenseOperands nvfp4{Format::nvfp4, Format::nvfp4};
     test::GpuDualGemmCase prepared(test::DualGemmCase::random(dense_problem(nvfp4, out, 33), {.global_scales = false}),
                                    {}, true);

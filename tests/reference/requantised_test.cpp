@@ -21,7 +21,7 @@
 namespace thresher::reference {
 namespace {
 
-constexpr std::array requantised_formats{Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
+constexpr std::array requantized_formats{Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
 constexpr std::int64_t rows_of_case = 5;
 constexpr std::int64_t columns_of_case = 304;  // two blocks of 128, and one of 48
 
@@ -89,7 +89,7 @@ class RequantisedCase {
 };
 
 TEST(QuantizedOutput, TheDefinitionIsRight) {
-  for (const Format format : requantised_formats) {
+  for (const Format format : requantized_formats) {
     for (const ScaleLayout scales : all_scale_layouts) {
       for (const bool powers_of_two : {false, true}) {
         SCOPED_TRACE(std::string(name(format)) + " " + std::string(name(scales)));
@@ -104,14 +104,14 @@ TEST(QuantizedOutput, TheDefinitionIsRight) {
 }
 
 TEST(QuantizedOutput, ScalesAreOfTheLargestMagnitude) {
-  EXPECT_EQ(formats::requantised_fp8_scale(448.0F, false), 1.0F);
-  EXPECT_EQ(formats::requantised_fp8_scale(896.0F, true), 2.0F);
-  EXPECT_EQ(formats::requantised_fp8_scale(897.0F, true), 4.0F);
-  EXPECT_EQ(formats::requantised_fp8_scale(0.0F, true), 1.0F);
-  EXPECT_EQ(formats::requantised_fp8_scale(1e-40F, false), 0x1p-126F);
-  EXPECT_EQ(formats::requantised_nvfp4_scale(6.0F, 1.0F), 0x38);
-  EXPECT_EQ(formats::requantised_nvfp4_scale(1e30F, 1.0F), 0x7E);
-  EXPECT_EQ(formats::requantised_nvfp4_scale(0.0F, 1.0F), 0);
+  EXPECT_EQ(formats::requantized_fp8_scale(448.0F, false), 1.0F);
+  EXPECT_EQ(formats::requantized_fp8_scale(896.0F, true), 2.0F);
+  EXPECT_EQ(formats::requantized_fp8_scale(897.0F, true), 4.0F);
+  EXPECT_EQ(formats::requantized_fp8_scale(0.0F, true), 1.0F);
+  EXPECT_EQ(formats::requantized_fp8_scale(1e-40F, false), 0x1p-126F);
+  EXPECT_EQ(formats::requantized_nvfp4_scale(6.0F, 1.0F), 0x38);
+  EXPECT_EQ(formats::requantized_nvfp4_scale(1e30F, 1.0F), 0x7E);
+  EXPECT_EQ(formats::requantized_nvfp4_scale(0.0F, 1.0F), 0);
 }
 
 TEST(QuantizedOutput, ACodeTwoStepsAwayIsWrong) {
@@ -191,7 +191,7 @@ TEST(QuantizedOutput, TinyValuesHaveTheLeastScale) {
 TEST(QuantizedOutput, SpecialValuesAreSeenInCodesAndScales) {
   constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  for (const Format format : requantised_formats) {
+  for (const Format format : requantized_formats) {
     for (const double special : {not_a_number, infinity, -infinity}) {
       SCOPED_TRACE(std::string(name(format)) + " " + std::to_string(special));
       RequantisedCase of(format);

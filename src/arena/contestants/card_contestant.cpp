@@ -19,7 +19,7 @@ class CardContestant final : public Contestant {
 
   [[nodiscard]] Numerics numerics() const override { return operation_.numerics(spec()); }
 
-  [[nodiscard]] std::string format_obstacle(const Problem& problem) const override {
+  [[nodiscard]] std::string unsupported_reason(const Problem& problem) const override {
     const PlannerResult outlook = this->outlook(problem);
     return outlook.is_for_other_formats ? outlook.infeasible_reasons.front() : "";
   }

@@ -46,7 +46,7 @@ class Contestant {
   /// The definition that judges its outputs: `fast` is judged on quantized operands (docs/numerics.md).
   [[nodiscard]] virtual Numerics numerics() const { return Numerics::exact; }
   /// Why the contestant does not support the problem's formats, in one sentence; empty when it does.
-  [[nodiscard]] virtual std::string format_obstacle(const Problem&) const { return ""; }
+  [[nodiscard]] virtual std::string unsupported_reason(const Problem&) const { return ""; }
   /// Why this machine cannot run it, which the gates before `audited` do not need; empty when it can.
   [[nodiscard]] virtual std::string cannot_run() const { return ""; }
   /// Whether the problem can be run on this machine at all; costs nothing.

@@ -16,8 +16,8 @@ class LibraryContestant final : public Contestant {
 
   [[nodiscard]] Numerics numerics() const override { return operation_.numerics(spec()); }
 
-  [[nodiscard]] std::string format_obstacle(const Problem& problem) const override {
-    return operation_.format_obstacle(problem, spec(), device_);
+  [[nodiscard]] std::string unsupported_reason(const Problem& problem) const override {
+    return operation_.unsupported_reason(problem, spec(), device_);
   }
 
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {

@@ -382,7 +382,7 @@ Distribution drawn_distribution(const Suite& suite, const Problem& problem, std:
 
 /// Drops a baseline that does not support the problem's formats. In a correctness suite it need not support all.
 CallPattern beside(CallPattern pattern, const Problem& problem) {
-  if (pattern.baseline != nullptr && !pattern.baseline->format_obstacle(problem).empty()) {
+  if (pattern.baseline != nullptr && !pattern.baseline->unsupported_reason(problem).empty()) {
     pattern.baseline = nullptr;
   }
   return pattern;

@@ -53,7 +53,7 @@ std::size_t calls_in_a_sample(Match& match, const Problem& problem) {
   if (known != match.calls_in_samples.end()) {
     return known->second;
   }
-  const bool is_alone = match.is_baseline() || !match.baseline.format_obstacle(problem).empty();
+  const bool is_alone = match.is_baseline() || !match.baseline.unsupported_reason(problem).empty();
   const std::size_t calls =
       estimated_calls(problem, match.suite.distributions.front(), is_alone ? nullptr : &match.contestant,
                       is_alone ? match.contestant : match.baseline, match.rig, match.environment, secret_seed());
@@ -97,10 +97,10 @@ GateResult judge_gate(const Gate& gate, Match& match) {
   return result;
 }
 
-std::string format_obstacle(const Suite& suite, const Contestant& contestant) {
+std::string unsupported_reason(const Suite& suite, const Contestant& contestant) {
   std::string first_obstacle;
   for (const Problem& problem : suite.problems) {
-    std::string obstacle = contestant.format_obstacle(problem);
+    std::string obstacle = contestant.unsupported_reason(problem);
     if (obstacle.empty() && !suite.timed) {
       return "";
     }
@@ -115,7 +115,7 @@ std::string leave_out_other_formats(Suite& suite, const Contestant& contestant) 
   std::string first_obstacle;
   std::vector<Problem> taken;
   for (const Problem& problem : suite.problems) {
-    std::string obstacle = contestant.format_obstacle(problem);
+    std::string obstacle = contestant.unsupported_reason(problem);
     if (obstacle.empty()) {
       taken.push_back(problem);
     } else if (first_obstacle.empty()) {
@@ -142,8 +142,8 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   entry.context = context;
   entry.started = utc_now();
   std::string why_skipped;
-  if (entry.sentence = format_obstacle(match.suite, match.contestant); !entry.sentence.empty()) {
-    match.verdict = Verdict::unsupported_reason;
+  if (entry.sentence = unsupported_reason(match.suite, match.contestant); !entry.sentence.empty()) {
+    match.verdict = Verdict::unsupported_format;
     why_skipped = name(match.verdict);
   }
   for (const auto& gate : gates) {

@@ -85,7 +85,7 @@ class Gate {
 
 /// Why the contestant does not support the suite's formats, in one sentence; empty when it competes. A timed suite
 /// needs all of its problems supported, a correctness suite any.
-[[nodiscard]] std::string format_obstacle(const Suite& suite, const Contestant& contestant);
+[[nodiscard]] std::string unsupported_reason(const Suite& suite, const Contestant& contestant);
 
 /// Removes the problems whose formats the contestant does not support, in a correctness suite only. A timed suite stays
 /// whole, so that all its means cover the same problems. Returns which are left out, and why.

@@ -336,7 +336,7 @@ class TimedGate final : public Gate {
     if (!match.suite.timed) {
       return {kind(), Outcome::skipped, fmt::format("the suite {} says timed = false", match.suite.name)};
     }
-    if (const std::string obstacle = format_obstacle(match.suite, match.baseline); !obstacle.empty()) {
+    if (const std::string obstacle = unsupported_reason(match.suite, match.baseline); !obstacle.empty()) {
       return {kind(), Outcome::not_judged,
               fmt::format("the baseline {} is not for these formats: {}", match.baseline.name(), obstacle)};
     }

@@ -201,7 +201,7 @@ void VerifiedCalls::make(Role role, const Batch& batch) {
   }
 }
 
-void VerifiedCalls::reallocation(Role role, const Batch& batch) {
+void VerifiedCalls::put_in_inputs(Role role, const Batch& batch) {
   if (is_on_gpu(*lane(role).rig)) {
     put_in_place(lane(role), batch);
   }

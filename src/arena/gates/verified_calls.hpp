@@ -57,7 +57,7 @@ class VerifiedCalls final : public Attendant {
   /// On the CPU all calls are issued at once: caches stay as a call left them, and a process gets inputs only with
   /// their call.
   void make(Role role, const Batch& batch) override;
-  void reallocation(Role role, const Batch& batch) override;
+  void put_in_inputs(Role role, const Batch& batch) override;
   [[nodiscard]] std::string inspect(Role role, const Batch& batch, bool closely) override;
   /// One in eight of the contestant's samples serves another purpose than its time, unless set otherwise.
   [[nodiscard]] SampleKind kind() const override { return kind_; }

@@ -12,6 +12,7 @@
 #include "arena/gemm/parts.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "arena/operation/planned_runner.hpp"
+#include "ops/cuda_device_spec.hpp"
 #include "ops/forecast.hpp"
 #include "ops/product_choice.hpp"
 #include "thresher/error.hpp"
@@ -248,9 +249,11 @@ class ProductOperation final : public Operation {
     return ops::numerics_of(plan_options(spec).knobs);
   }
 
-  [[nodiscard]] std::string format_obstacle(const Problem& problem, const ContestantSpec& spec,
-                                            const Device& device) const override {
-    return about(problem, [&](const auto& p) { return ops::format_obstacle(device, p, plan_options(spec)); });
+  [[nodiscard]] std::string unsupported_reason(const Problem& problem, const ContestantSpec& spec,
+                                               const Device& device) const override {
+    return about(problem, [&](const auto& p) {
+      return ops::unsupported_reason(device.kind(), ops::spec_of(device), p, plan_options(spec));
+    });
   }
 
   [[nodiscard]] std::string obstacle(const Problem& problem, const ContestantSpec& spec,
@@ -303,7 +306,7 @@ class ProductOperation final : public Operation {
     const DualGemmOptions options = plan_options(spec);
     return about(problem, [&](const auto& p) -> PlannerResult {
       try {
-        if (std::string obstacle = ops::format_obstacle(DeviceKind::cuda, device, p, options); !obstacle.empty()) {
+        if (std::string obstacle = ops::unsupported_reason(DeviceKind::cuda, device, p, options); !obstacle.empty()) {
           return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
         }
         const strategies::PlannedCall call = ops::planned_call(p, options, device);

@@ -106,7 +106,7 @@ std::string unsupported_layer(const LayerProducts& products, const MoeOptions& o
   return first_sentence(products, options, [&](const char* product, const auto& problem, const auto& asked) {
     return asked.strategy.empty()
                ? unsupported_by_all(problem, kind, device)
-               : of_product(product, [&] { return ops::format_obstacle(kind, device, problem, asked); });
+               : of_product(product, [&] { return ops::unsupported_reason(kind, device, problem, asked); });
   });
 }
 

@@ -216,8 +216,8 @@ class LayerOperation final : public Operation {
     check_products(layer_example(is_dense_), layer_options(spec), device.kind(), ops::spec_of(device));
   }
 
-  [[nodiscard]] std::string format_obstacle(const Problem& problem, const ContestantSpec& spec,
-                                            const Device& device) const override {
+  [[nodiscard]] std::string unsupported_reason(const Problem& problem, const ContestantSpec& spec,
+                                               const Device& device) const override {
     return unsupported_layer(products_of(layer_task(problem)), layer_options(spec), device.kind(),
                              ops::spec_of(device));
   }

@@ -166,7 +166,7 @@ class Operation {
   /// The definition that judges the outputs.
   [[nodiscard]] virtual Numerics numerics(const ContestantSpec&) const { return Numerics::exact; }
   /// Why the contestant does not support the problem's formats, in one sentence; empty when it does.
-  [[nodiscard]] virtual std::string format_obstacle(const Problem&, const ContestantSpec&, const Device&) const {
+  [[nodiscard]] virtual std::string unsupported_reason(const Problem&, const ContestantSpec&, const Device&) const {
     return "";
   }
   /// Why it cannot run the problem with any tensors, in one sentence; empty when it can.

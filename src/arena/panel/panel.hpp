@@ -53,7 +53,7 @@ struct PitchScore {
                                   const planner::Calibration& calibration = {}, const PanelWeights& weights = {});
 
 /// JSON object for machines, the ledger and the report.
-[[nodiscard]] std::string opinion_json(const PitchScore& opinion);
+[[nodiscard]] std::string score_json(const PitchScore& opinion);
 
 /// The best first; withdrawn pitches last.
 [[nodiscard]] std::vector<PitchScore> rank_pitches(std::vector<PitchScore> opinions);

@@ -40,7 +40,7 @@ void ask_panel(const Forecaster& forecaster, const Suite& suite, const Pitch* pi
   }
   try {
     const PitchScore opinion = consider(*pitch, suite.problems, *forecaster.device, forecaster.calibration);
-    record.panel = opinion_json(opinion);
+    record.panel = score_json(opinion);
     if (opinion.predicted_speedup) {
       record.opinion = {opinion.claimed_low, opinion.claimed_high, *opinion.predicted_speedup, opinion.predicted_low,
                         opinion.predicted_high};

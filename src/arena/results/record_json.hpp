@@ -18,7 +18,7 @@ namespace thresher::arena {
 [[nodiscard]] ClockSummary clocks_from_json(const std::string& clocks);
 /// The claim of a pitch as to_json(const Pitch&) writes it; empty for an empty text.
 [[nodiscard]] std::optional<ClaimRecord> claim_from_json(const std::string& pitch);
-/// The prediction of a score as opinion_json writes it; empty for an empty text and without a prediction.
+/// The prediction of a score as score_json writes it; empty for an empty text and without a prediction.
 [[nodiscard]] std::optional<PanelRecord> panel_from_json(const std::string& opinion);
 /// Distinguishes a machine from others.
 struct MachineLabel {

@@ -9,7 +9,7 @@ namespace thresher::arena {
 namespace {
 
 constexpr std::array all_verdicts{Verdict::accepted,   Verdict::rejected,  Verdict::within_noise,
-                                  Verdict::not_judged, Verdict::not_timed, Verdict::unsupported_reason,
+                                  Verdict::not_judged, Verdict::not_timed, Verdict::unsupported_format,
                                   Verdict::baseline,   Verdict::failed};
 
 }  // namespace
@@ -21,7 +21,7 @@ std::string_view name(Verdict verdict) noexcept {
     case Verdict::within_noise: return "within noise";
     case Verdict::not_judged: return "not judged";
     case Verdict::not_timed: return "not timed";
-    case Verdict::unsupported_reason: return "not for these formats";
+    case Verdict::unsupported_format: return "not for these formats";
     case Verdict::baseline: return "baseline";
     case Verdict::failed: return "failed";
   }

@@ -14,7 +14,7 @@ enum class Verdict : std::uint8_t {
   within_noise,        ///< neither can be decided
   not_judged,          ///< without times, or without terms that this machine can judge
   not_timed,           ///< the suite is only for correctness
-  unsupported_reason,  ///< it does not support the suite's formats: no failure
+  unsupported_format,  ///< it does not support the suite's formats: no failure
   baseline,            ///< the reference for the others
   failed,              ///< a gate failed
 };

@@ -110,9 +110,9 @@ class Timer {
       (void)aside([&] { attendant_->make(role, batch); });
     }
   }
-  void reallocation(Role role, const Batch& batch) {
+  void put_in_inputs(Role role, const Batch& batch) {
     if (attendant_ != nullptr) {
-      (void)aside([&] { attendant_->reallocation(role, batch); });
+      (void)aside([&] { attendant_->put_in_inputs(role, batch); });
     }
   }
 
@@ -344,7 +344,7 @@ class Timer {
       return std::nullopt;
     }
     if (in_two_steps) {
-      reallocation(role, batch);
+      put_in_inputs(role, batch);
     }
     const std::optional<double> us = measure(role, batch);
     return us && inspect(role, batch) ? us : std::nullopt;

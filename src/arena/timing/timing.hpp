@@ -38,7 +38,7 @@ class Attendant {
   /// The same without cold caches, in two steps with an untimed call between them. This step does the slow work; that
   /// call must not find the results of the second step.
   virtual void make(Role role, const Batch& batch) = 0;
-  virtual void reallocation(Role role, const Batch& batch) = 0;
+  virtual void put_in_inputs(Role role, const Batch& batch) = 0;
   /// After it: one sentence about the first call with wrong outputs, empty when all hold. `closely`: whole outputs too.
   [[nodiscard]] virtual std::string inspect(Role role, const Batch& batch, bool closely) = 0;
   /// The kind of the sample that was inspected last.

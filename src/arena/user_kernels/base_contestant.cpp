@@ -12,7 +12,7 @@
 
 namespace thresher::arena::user_kernels {
 
-std::string BaseContestant::format_obstacle(const Problem& problem) const {
+std::string BaseContestant::unsupported_reason(const Problem& problem) const {
   for (const Format operand : {dual_gemm(problem).a, dual_gemm(problem).b}) {
     if (std::find(formats_given_outside.begin(), formats_given_outside.end(), operand) == formats_given_outside.end()) {
       return fmt::format("kernels from outside are not given {}", thresher::name(operand));

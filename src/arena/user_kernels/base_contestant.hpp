@@ -14,7 +14,7 @@ class BaseContestant : public Contestant {
  public:
   BaseContestant(ContestantSpec spec, Kernel kernel) : Contestant(std::move(spec)), kernel_(std::move(kernel)) {}
 
-  [[nodiscard]] std::string format_obstacle(const Problem& problem) const override;
+  [[nodiscard]] std::string unsupported_reason(const Problem& problem) const override;
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override;
 
  protected:

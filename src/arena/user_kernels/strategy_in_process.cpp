@@ -15,8 +15,8 @@ class StrategyInProcess final : public Contestant {
       : Contestant(strategy->spec()), strategy_(std::move(strategy)), server_(std::move(server)) {}
 
   [[nodiscard]] Numerics numerics() const override { return strategy_->numerics(); }
-  [[nodiscard]] std::string format_obstacle(const Problem& problem) const override {
-    return strategy_->format_obstacle(problem);
+  [[nodiscard]] std::string unsupported_reason(const Problem& problem) const override {
+    return strategy_->unsupported_reason(problem);
   }
   [[nodiscard]] std::string cannot_run() const override { return strategy_->cannot_run(); }
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {

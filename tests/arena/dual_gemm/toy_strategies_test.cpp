@@ -129,7 +129,7 @@ TEST_F(ToyInATournament, IsJudgedAsFarAsNothingIsRun) {
 
 TEST_F(ToyInATournament, IsNotEnteredOnACardThatItIsNotMadeFor) {
   const auto registry = card_registry(device_spec("B200"));
-  EXPECT_EQ(registry->create(spec_)->format_obstacle(suite_.problems.front()),
+  EXPECT_EQ(registry->create(spec_)->unsupported_reason(suite_.problems.front()),
             "strategy toy takes bf16 and silu on a Hopper GPU");
   EXPECT_NE(error_of([&] {
               (void)registry->create({"dual_gemm", "none"});

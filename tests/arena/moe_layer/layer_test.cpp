@@ -80,7 +80,7 @@ TEST(LayerArena, WhatPlanChoosesPassesEveryFormAndDistribution) {
     const Problem problem = problem_of(task);
     const auto contestant =
         library_registry(Device::cpu())->create({std::string(problem.operation().name()), planned_layer});
-    EXPECT_EQ(contestant->format_obstacle(problem), "") << label(problem);
+    EXPECT_EQ(contestant->unsupported_reason(problem), "") << label(problem);
     for (const Distribution distribution : {Distribution::full_range, Distribution::normal, Distribution::specials}) {
       const Finding finding =
           run_trial(make_trial(problem, distribution, {DeviceKind::cpu}, 7), *contestant, rig).finding;

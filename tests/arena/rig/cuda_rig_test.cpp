@@ -132,8 +132,8 @@ TEST(CudaFastNumerics, PassTheGateCorrectByTheirOwnDefinitionAlone) {
   const std::unique_ptr<Rig> rig = cuda_rig(0);
   const auto contestant = library_registry(rig->device())->create({"dual_gemm", "packed", {{"numerics", "fast"}}});
   Problem problem = arena::problem_of(DualGemmProblem{129, 200, 208, Format::nvfp4, Format::nvfp4, Format::fp16, {}});
-  if (!contestant->format_obstacle(problem).empty()) {
-    GTEST_SKIP() << contestant->format_obstacle(problem);
+  if (!contestant->unsupported_reason(problem).empty()) {
+    GTEST_SKIP() << contestant->unsupported_reason(problem);
   }
   for (const Format tokens : {Format::nvfp4, Format::fp16, Format::bf16}) {
     for (const Distribution distribution : all_distributions) {

@@ -188,7 +188,7 @@ bool has_contestant(const Suite& suite, const DeviceSpec& card) {
   const std::string operation(suite.problems.front().operation().name());
   const std::vector<std::string> strategies = registry->strategies(operation);
   return std::any_of(strategies.begin(), strategies.end(), [&](const std::string& strategy) {
-    return format_obstacle(suite, *registry->create({operation, strategy})).empty();
+    return unsupported_reason(suite, *registry->create({operation, strategy})).empty();
   });
 }
 

@@ -244,7 +244,7 @@ class Diary final : public Attendant {
  public:
   void prepare(Role, const Batch& batch, bool) override { entries.push_back("prepare " + first_of(batch)); }
   void make(Role, const Batch& batch) override { entries.push_back("make " + first_of(batch)); }
-  void reallocation(Role, const Batch& batch) override { entries.push_back("hand over " + first_of(batch)); }
+  void put_in_inputs(Role, const Batch& batch) override { entries.push_back("hand over " + first_of(batch)); }
   std::string inspect(Role, const Batch& batch, bool) override {
     entries.push_back("inspect " + first_of(batch));
     return {};

@@ -56,7 +56,7 @@ class CalledOneByOne : public ::testing::Test {
       outputs_.push_back(static_cast<std::byte*>(memory_->allocate(bytes)));
       memory_->fill(inputs_.back(), 0, bytes);
       memory_->fill(outputs_.back(), 0, bytes);
-      sets_.inputs.push_back({&memory_->hold_back({inputs_.back(), bytes})});
+      sets_.inputs.push_back({&memory_->delay_input({inputs_.back(), bytes})});
       sets_.outputs.emplace_back(outputs_.back(), bytes);
       thresher_own_dual_gemm call{};
       call.m = static_cast<long long>(set);

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "arena/timing/cuda_clock.hpp"
-#include "arena/user_kernels/process/told_calls.hpp"
+#include "arena/user_kernels/process/call_descriptions.hpp"
 #include "runtime/driver.hpp"
 #include "thresher/error.hpp"
 

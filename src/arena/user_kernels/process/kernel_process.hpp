@@ -19,7 +19,7 @@
 #include "arena/timing/clock.hpp"
 #include "arena/user_kernels/line/doorbell.hpp"
 #include "arena/user_kernels/line/wire.hpp"
-#include "arena/user_kernels/process/held_back.hpp"
+#include "arena/user_kernels/process/delayed_input.hpp"
 #include "runtime/process_tree.hpp"
 
 namespace thresher::arena::user_kernels {

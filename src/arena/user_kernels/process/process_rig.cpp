@@ -1,7 +1,7 @@
 #include "arena/user_kernels/process/process_rig.hpp"
 
 #include "arena/timing/processor_use.hpp"
-#include "arena/user_kernels/process/told_calls.hpp"
+#include "arena/user_kernels/process/call_descriptions.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -15,7 +15,7 @@ class ProcessRunner final : public Runner {
       sets_.outputs.emplace_back(static_cast<const std::byte*>(calls_[set].c), output_bytes(calls_[set]));
       sets_.inputs.emplace_back();
       for (const std::span<std::byte> place : calls_.activations(set)) {
-        sets_.inputs.back().push_back(&memory.hold_back(place));
+        sets_.inputs.back().push_back(&memory.delay_input(place));
       }
     }
     tell_calls(process_, binding_, Writer(Ask::bind).put(binding_), calls_,

@@ -8,7 +8,7 @@
 
 #include "arena/random.hpp"
 #include "arena/timing/cuda_clock.hpp"
-#include "arena/user_kernels/process/told_calls.hpp"
+#include "arena/user_kernels/process/call_descriptions.hpp"
 #include "runtime/stream.hpp"
 #include "thresher/error.hpp"
 
@@ -63,7 +63,7 @@ class PythonCudaRunner final : public Runner {
         random_(std::random_device()()) {
     for (std::size_t set = 0; set < calls_.size(); ++set) {
       for (const std::span<std::byte> place : calls_.activations(set)) {
-        memory_.hold_back(place);
+        memory_.delay_input(place);
       }
     }
     tell_calls(process_, binding_, Writer(Ask::bind).put(binding_), calls_,

@@ -64,7 +64,7 @@ void SharedCudaMemory::release(void* memory) noexcept {
   }
 }
 
-void SharedCudaMemory::hold_back(std::span<std::byte> place) {
+void SharedCudaMemory::delay_input(std::span<std::byte> place) {
   if (place.empty() || held_.contains(place.data())) {
     return;
   }

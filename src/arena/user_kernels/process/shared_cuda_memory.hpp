@@ -29,7 +29,7 @@ class SharedCudaMemory final : public Memory {
 
   /// From now on writes to `place` are delayed until put_in; reads here see them at once. `place` is a whole buffer,
   /// and stays delayed as long as it is allocated.
-  void hold_back(std::span<std::byte> place);
+  void delay_input(std::span<std::byte> place);
   /// Puts in the delayed input of these places, and waits until it is there.
   void put_in(std::span<const std::span<std::byte>> places);
   /// The process's form of the address (wire.hpp); throws Error(internal) for an address of other memory.

@@ -65,7 +65,7 @@ void* SharedMemory::allocate(std::size_t bytes) {
   return memory;
 }
 
-DelayedInput& SharedMemory::hold_back(std::span<std::byte> place) {
+DelayedInput& SharedMemory::delay_input(std::span<std::byte> place) {
   return held_.try_emplace(place.data(), place).first->second;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arena/rig/memory.hpp"
-#include "arena/user_kernels/process/held_back.hpp"
+#include "arena/user_kernels/process/delayed_input.hpp"
 #include "arena/user_kernels/process/kernel_process.hpp"
 #include "arena/user_kernels/process/shared_piece.hpp"
 
@@ -32,7 +32,7 @@ class SharedMemory final : public Memory {
 
   /// From now on the content of `place`, and uploads to it, are delayed until put_in; reads here see them at once.
   /// `place` is a whole buffer, and stays delayed as long as it is allocated.
-  [[nodiscard]] DelayedInput& hold_back(std::span<std::byte> place);
+  [[nodiscard]] DelayedInput& delay_input(std::span<std::byte> place);
   /// The process's form of the address (wire.hpp); throws Error(internal) for an address of other memory.
   [[nodiscard]] std::uintptr_t place(std::uintptr_t address) const;
 

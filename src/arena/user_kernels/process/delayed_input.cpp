@@ -1,4 +1,4 @@
-#include "arena/user_kernels/process/held_back.hpp"
+#include "arena/user_kernels/process/delayed_input.hpp"
 
 #include <algorithm>
 #include <cstring>

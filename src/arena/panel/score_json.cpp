@@ -11,7 +11,7 @@ nlohmann::json number_or_null(const std::optional<double>& value) {
 
 }  // namespace
 
-std::string opinion_json(const PitchScore& opinion) {
+std::string score_json(const PitchScore& opinion) {
   return nlohmann::json{{"pitch", opinion.pitch},
                         {"score", opinion.score},
                         {"withdrawn", opinion.withdrawn},

@@ -1,5 +1,5 @@
 // Inputs come to lie where a kernel's process finds them when they are put in, and are read here as if they lay there.
-#include "arena/user_kernels/process/held_back.hpp"
+#include "arena/user_kernels/process/delayed_input.hpp"
 
 #include <gtest/gtest.h>
 
