@@ -44,7 +44,7 @@ struct InterleavedGemm::Run {
   const InterleavedCall& call;
   void* workspace;
   std::mutex range_mutex{};
-  ValueRange a_range{};
+  ExponentRange a_range{};
   std::atomic<bool> exact{true};
 };
 
@@ -102,8 +102,8 @@ Slice InterleavedGemm::slice(const MatrixRows& operand, std::int64_t first_row, 
           .of = operand.rows};
 }
 
-ValueRange InterleavedGemm::convert(const Tensor& operand, const Slice& slice, std::byte* planes,
-                                    std::size_t plane_bytes) const {
+ExponentRange InterleavedGemm::convert(const Tensor& operand, const Slice& slice, std::byte* planes,
+                                       std::size_t plane_bytes) const {
   if (type_ == ProductType::float32) {
     to_float32(operand, slice, reinterpret_cast<float*>(planes));
     return {};
@@ -122,7 +122,7 @@ void InterleavedGemm::pack(Run& run, std::int64_t task, int thread) const {
   const std::size_t group_bytes = size(pack_rows_ * blocking_.depth_chunk) * element_bytes(type_);
   auto* rows = part<std::byte>(run.workspace, thread_offset(thread) + parts_.planes);
   const std::int64_t first_row = row_chunk * blocking_.row_chunk + group * pack_rows_;
-  const ValueRange range =
+  const ExponentRange range =
       convert(run.call.a.matrix, slice(run.call.a, first_row, pack_rows_, depth_chunk), rows, group_bytes);
   for (std::int64_t plane = 0; plane < a_planes_; ++plane) {
     auto* panel =
@@ -140,12 +140,12 @@ void InterleavedGemm::pack(Run& run, std::int64_t task, int thread) const {
   run.a_range.include(range);
 }
 
-ValueRange InterleavedGemm::convert_weights(const MatrixRows& weights, std::int64_t block, std::int64_t depth_chunk,
-                                            std::byte* planes) const {
+ExponentRange InterleavedGemm::convert_weights(const MatrixRows& weights, std::int64_t block, std::int64_t depth_chunk,
+                                               std::byte* planes) const {
   // The pieces of rows are too short for the CPU's prefetcher, and their loads would take half the time of
   // dequantization: prefetch a group of rows ahead.
   constexpr std::int64_t group = 8;
-  ValueRange range;
+  ExponentRange range;
   for (std::int64_t row = 0; row < blocking_.block_columns; row += group) {
     const std::int64_t first_row = block * blocking_.block_columns + row;
     const std::size_t offset = size(row * blocking_.depth_chunk) * element_bytes(type_);
@@ -164,7 +164,7 @@ bool InterleavedGemm::multiply_chunk(Run& run, const MatrixRows& weights, std::b
                                      std::int64_t block, std::int64_t row_chunk, std::int64_t depth_chunk, float* out,
                                      void* scratch) const {
   if (!planes_ready) {
-    const ValueRange range = convert_weights(weights, block, depth_chunk, planes);
+    const ExponentRange range = convert_weights(weights, block, depth_chunk, planes);
     if (type_ == ProductType::bf16 && !exact_in_bf16(shape_.a, run.a_range, shape_.b, range)) {
       return false;
     }

@@ -79,9 +79,9 @@ class InterleavedGemm {
   void compute_block(Run& run, std::int64_t block, int thread) const;
   bool multiply_chunk(Run& run, const MatrixRows& weights, std::byte* planes, bool planes_ready, std::int64_t block,
                       std::int64_t row_chunk, std::int64_t depth_chunk, float* out, void* scratch) const;
-  ValueRange convert(const Tensor& operand, const Slice& slice, std::byte* planes, std::size_t plane_bytes) const;
-  ValueRange convert_weights(const MatrixRows& weights, std::int64_t block, std::int64_t depth_chunk,
-                             std::byte* planes) const;
+  ExponentRange convert(const Tensor& operand, const Slice& slice, std::byte* planes, std::size_t plane_bytes) const;
+  ExponentRange convert_weights(const MatrixRows& weights, std::int64_t block, std::int64_t depth_chunk,
+                                std::byte* planes) const;
   [[nodiscard]] Slice slice(const MatrixRows& operand, std::int64_t first_row, std::int64_t rows,
                             std::int64_t depth_chunk) const noexcept;
   [[nodiscard]] std::size_t panel_offset(std::int64_t plane, std::int64_t row_chunk,

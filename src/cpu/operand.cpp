@@ -14,7 +14,7 @@ namespace {
 using formats::scale_block;
 
 /// log2 of the last place of the smallest non-zero value.
-int smallest_place(Format format, const ValueRange& range) noexcept {
+int smallest_place(Format format, const ExponentRange& range) noexcept {
   switch (format) {
     case Format::nvfp4: return -10;  // 0.5 × 2^-9
     case Format::fp8_tensor: return -9;
@@ -25,7 +25,7 @@ int smallest_place(Format format, const ValueRange& range) noexcept {
 
 constexpr int smallest_normal_exponent = -126;
 
-bool infinity_meets_a_low_plane(Format split, const ValueRange& other_range) noexcept {
+bool infinity_meets_a_low_plane(Format split, const ExponentRange& other_range) noexcept {
   return bf16_planes(split) > 1 && other_range.infinite;
 }
 
@@ -71,8 +71,8 @@ void fp8_row_to_float32(const Tensor& operand, const Slice& slice, std::int64_t 
   }
 }
 
-ValueRange combine(const RangeLanes& lanes) noexcept {
-  ValueRange range;
+ExponentRange combine(const RangeLanes& lanes) noexcept {
+  ExponentRange range;
   for (const std::uint16_t magnitude_minus_1 : lanes.smallest) {
     range.smallest_exponent =
         std::min(range.smallest_exponent, magnitude_minus_1 == 0xFFFF ? 255 : (magnitude_minus_1 + 1) >> 7);
@@ -106,7 +106,7 @@ void zero_padding(const Slice& slice, std::int64_t present, Element* out) noexce
 
 }  // namespace
 
-void ValueRange::include(const ValueRange& other) noexcept {
+void ExponentRange::include(const ExponentRange& other) noexcept {
   smallest_exponent = std::min(smallest_exponent, other.smallest_exponent);
   infinite = infinite || other.infinite;
 }
@@ -119,7 +119,7 @@ ProductType product_type_of(Format a, Format b) {
   return has_bf16_planes(a) && has_bf16_planes(b) ? native_product_type() : ProductType::float32;
 }
 
-ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low) {
+ExponentRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low) {
   RangeLanes lanes;
   const std::int64_t present = present_rows(operand, slice);
   for (std::int64_t i = 0; i < present; ++i) {
@@ -197,7 +197,7 @@ bool may_be_inexact_in_bf16(Format a, Format b) noexcept {
   return a == Format::fp16 && b == Format::fp16;
 }
 
-bool exact_in_bf16(Format a, const ValueRange& a_range, Format b, const ValueRange& b_range) noexcept {
+bool exact_in_bf16(Format a, const ExponentRange& a_range, Format b, const ExponentRange& b_range) noexcept {
   if (a_range.smallest_exponent == 0 || b_range.smallest_exponent == 0) {
     return false;
   }

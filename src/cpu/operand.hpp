@@ -42,13 +42,13 @@ struct Slice {
 };
 
 /// The properties that decide whether products of bf16 planes are exact; see exact_in_bf16.
-struct ValueRange {
+struct ExponentRange {
   /// Biased exponent of the smallest non-zero magnitude, as in bf16. 0 is a subnormal, 255 means no value or only Inf,
   /// NaN.
   int smallest_exponent = 255;
   bool infinite = false;
 
-  void include(const ValueRange& other) noexcept;
+  void include(const ExponentRange& other) noexcept;
 };
 
 /// bf16 planes of `format`: 1, or 2 for fp16.
@@ -61,7 +61,7 @@ struct ValueRange {
 
 /// Writes the planes of a slice, each dense; `low` is used for fp16 only. The returned range covers fp16 (Inf only) and
 /// bf16, and stays empty for NVFP4 and FP8.
-ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low);
+ExponentRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low);
 
 /// Prefetches the slice's bytes into the core's cache.
 void prefetch(const Tensor& operand, const Slice& slice) noexcept;
@@ -77,6 +77,7 @@ void to_float32(const Tensor& operand, const Slice& slice, float* out);
 /// - an accumulation could produce a subnormal. Every value is a multiple of its last place, so every partial sum is
 ///   zero or at least the product of the two smallest last places; that product must be a normal number;
 /// - the other operand of an fp16 one has an Inf, which times a zero in the low plane would give a NaN.
-[[nodiscard]] bool exact_in_bf16(Format a, const ValueRange& a_range, Format b, const ValueRange& b_range) noexcept;
+[[nodiscard]] bool exact_in_bf16(Format a, const ExponentRange& a_range, Format b,
+                                 const ExponentRange& b_range) noexcept;
 
 }  // namespace thresher::cpu

@@ -43,8 +43,8 @@ TwoPassDualGemm::Planes TwoPassDualGemm::dense_planes(std::int64_t rows, Format 
           .count = type_ == ProductType::bf16 ? bf16_planes(format) : 1};
 }
 
-ValueRange TwoPassDualGemm::convert(const Tensor& operand, const Planes& planes, void* workspace) const {
-  ValueRange range;
+ExponentRange TwoPassDualGemm::convert(const Tensor& operand, const Planes& planes, void* workspace) const {
+  ExponentRange range;
   std::mutex range_mutex;
   auto* first_plane = part<std::byte>(workspace, planes.offset);
   const std::int64_t rows = operand.shape[0];
@@ -60,8 +60,8 @@ ValueRange TwoPassDualGemm::convert(const Tensor& operand, const Planes& planes,
       to_float32(operand, slice, reinterpret_cast<float*>(out));
       return;
     }
-    const ValueRange met = to_bf16(operand, slice, reinterpret_cast<std::uint16_t*>(out),
-                                   reinterpret_cast<std::uint16_t*>(out + planes.plane_bytes));
+    const ExponentRange met = to_bf16(operand, slice, reinterpret_cast<std::uint16_t*>(out),
+                                      reinterpret_cast<std::uint16_t*>(out + planes.plane_bytes));
     const std::lock_guard lock(range_mutex);
     range.include(met);
   });
@@ -83,8 +83,8 @@ void TwoPassDualGemm::multiply(const Planes& weights, std::size_t out_offset, vo
 
 bool TwoPassDualGemm::run(const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up, const Tensor& c,
                           void* workspace) const {
-  const ValueRange a_range = convert(a, a_, workspace);
-  ValueRange b_range = convert(b1_gate, b_[0], workspace);
+  const ExponentRange a_range = convert(a, a_, workspace);
+  ExponentRange b_range = convert(b1_gate, b_[0], workspace);
   b_range.include(convert(b2_up, b_[1], workspace));
   if (type_ == ProductType::bf16 && !exact_in_bf16(problem_.a, a_range, problem_.b, b_range)) {
     return false;

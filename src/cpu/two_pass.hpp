@@ -29,7 +29,7 @@ class TwoPassDualGemm {
   };
 
   [[nodiscard]] Planes dense_planes(std::int64_t rows, Format format) const noexcept;
-  ValueRange convert(const Tensor& operand, const Planes& planes, void* workspace) const;
+  ExponentRange convert(const Tensor& operand, const Planes& planes, void* workspace) const;
   void multiply(const Planes& weights, std::size_t out_offset, void* workspace) const;
 
   DualGemmProblem problem_;

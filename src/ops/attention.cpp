@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cstddef>
-
 #include "ops/attention_call.hpp"
 #include "ops/cuda_call.hpp"
 #include "ops/cuda_device_spec.hpp"

@@ -8,6 +8,7 @@
 #include "ops/cuda_programs.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/launch_tools.hpp"
 #include "strategies/word_sum/program.hpp"
 
 namespace thresher::ops {
@@ -39,8 +40,7 @@ WordSums byte_sums(std::span<const std::byte> bytes) {
 
 WordSums byte_sums_on_gpu(std::span<const std::byte> bytes, int ordinal) {
   namespace word_sum = strategies::word_sum;
-  const auto address = [](const void* of) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(of)); };
-  if (address(bytes.data()) % word_bytes != 0) {
+  if (strategies::device_address(bytes.data()) % word_bytes != 0) {
     std::vector<std::byte> host(bytes.size());
     runtime::copy(host.data(), bytes.data(), bytes.size(), ordinal);
     return byte_sums(host);
@@ -50,7 +50,8 @@ WordSums byte_sums_on_gpu(std::span<const std::byte> bytes, int ordinal) {
   if (words > 0) {
     const runtime::DeviceBuffer on_gpu(ordinal, sizeof sums, "sums over weights");
     runtime::copy(on_gpu.data(), sums.data(), sizeof sums, ordinal);
-    const word_sum::WordSumParams params{{address(bytes.data())}, words, {address(on_gpu.data())}};
+    const word_sum::WordSumParams params{
+        {strategies::device_address(bytes.data())}, words, {strategies::device_address(on_gpu.data())}};
     runtime::LaunchConfig config;
     config.grid = {word_sum::blocks, 1, 1};
     config.block = {word_sum::threads, 1, 1};

@@ -20,10 +20,9 @@ DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
           .activation = activation_of(given.activation, given.alpha, given.limit, given.up_offset)};
 }
 
-Tensor a_of(const thresher_dual_gemm& plan, std::int64_t rows, const void* a, std::int64_t row_stride,
-            const void* scales, std::int32_t layout, const float* global_scale) {
+Tensor a_of(const thresher_dual_gemm& plan, std::int64_t rows, const FlatMatrix& flat) {
   const DualGemmProblem& problem = plan.planned.problem();
-  return tokens_of(problem.a, rows, problem.k, {a, row_stride, scales, layout, global_scale}, plan.device);
+  return tokens_of(problem.a, rows, problem.k, flat, plan.device);
 }
 
 Tensor c_of(const thresher_dual_gemm& plan, std::int64_t rows, void* c, std::int64_t row_stride) {
@@ -195,7 +194,7 @@ thresher_status thresher_dual_gemm_run_flat(const thresher_dual_gemm* plan_handl
                                             int32_t a_scale_layout, const float* a_global_scale, void* c,
                                             int64_t c_row_stride, void* workspace) {
   return act_on(plan_handle, [&](const thresher_dual_gemm& plan) {
-    plan.planned.run(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+    plan.planned.run(Stream{stream}, a_of(plan, rows, {a, a_row_stride, a_scales, a_scale_layout, a_global_scale}),
                      c_of(plan, rows, c, c_row_stride), workspace);
   });
 }
@@ -204,7 +203,7 @@ thresher_status thresher_dual_gemm_prepare_flat(const thresher_dual_gemm* plan_h
                                                 const void* a, int64_t a_row_stride, const void* a_scales,
                                                 int32_t a_scale_layout, const float* a_global_scale, void* workspace) {
   return act_on(plan_handle, [&](const thresher_dual_gemm& plan) {
-    plan.planned.prepare(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+    plan.planned.prepare(Stream{stream}, a_of(plan, rows, {a, a_row_stride, a_scales, a_scale_layout, a_global_scale}),
                          workspace);
   });
 }
@@ -215,7 +214,7 @@ thresher_status thresher_dual_gemm_run_prepared_flat(const thresher_dual_gemm* p
                                                      int64_t c_row_stride, void* workspace) {
   return act_on(plan_handle, [&](const thresher_dual_gemm& plan) {
     plan.planned.run_prepared(Stream{stream},
-                              a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+                              a_of(plan, rows, {a, a_row_stride, a_scales, a_scale_layout, a_global_scale}),
                               c_of(plan, rows, c, c_row_stride), workspace);
   });
 }

@@ -69,14 +69,12 @@ Tensor bias_of(const thresher_grouped_weights_view& view, const void* data, std:
 
 /// Rejects scales of b2 without a b2. Global scales of up belong to one tensor of both as well.
 void require_without_b2(const thresher_grouped_weights_view& view, bool is_fused) {
-  if (view.b2 != nullptr) {
-    return;
-  }
-  if (view.b2_scales != nullptr) {
-    refuse("view.b2_scales is given without view.b2: leave it null");
-  }
-  if (view.b2_global_scales != nullptr && !is_fused) {
-    refuse("view.b2_global_scales is given without view.b2: leave it null");
+  for (const auto& [member, is_given] :
+       {std::pair{"b2_scales", view.b2_scales != nullptr},
+        std::pair{"b2_global_scales", view.b2_global_scales != nullptr && !is_fused}}) {
+    if (view.b2 == nullptr && is_given) {
+      refuse("view." + std::string(member) + " is given without view.b2: leave it null");
+    }
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include "ops/layer_parts.hpp"
 #include "ops/packed_product.hpp"
-#include "ops/tensor_checks.hpp"
 #include "runtime/known_places.hpp"
 
 namespace thresher {

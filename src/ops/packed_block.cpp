@@ -126,15 +126,12 @@ ops::PackedPointer viewed(const Device& device, std::span<const std::byte> block
   return ops::restore_from(source, device, std::move(content));
 }
 
-std::size_t block_bytes_of(const ops::PackedProduct& weights) {
-  const ops::PackedContent content = weights.held();
-  return ops::PackedImage(content).bytes();
-}
-
 }  // namespace
 
-std::size_t block_bytes(const PackedWeights& weights) { return block_bytes_of(weights.storage()); }
-std::size_t block_bytes(const PackedGroupedWeights& weights) { return block_bytes_of(weights.storage()); }
+std::size_t block_bytes(const PackedWeights& weights) { return ops::PackedImage(weights.storage().held()).bytes(); }
+std::size_t block_bytes(const PackedGroupedWeights& weights) {
+  return ops::PackedImage(weights.storage().held()).bytes();
+}
 
 void to_block(const PackedWeights& weights, std::span<std::byte> block) {
   write_block(weights.storage().held(), weights.device(), block);

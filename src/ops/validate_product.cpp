@@ -1,6 +1,5 @@
 #include "ops/validate_product.hpp"
 
-#include <cstdint>
 #include <tuple>
 
 #include "core/integers.hpp"

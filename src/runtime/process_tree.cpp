@@ -143,10 +143,10 @@ ProcessTree::ProcessTree(const Command& command) {
     fail_to_start(name, "no process could be forked, end some");
   }
   line_ = here.release();
-  Report report;
+  SupervisorReport report;
   while (::recv(line_, &report, sizeof report, 0) < 0 && errno == EINTR) {
   }
-  if (report.kind != Report::Kind::started) {
+  if (report.kind != SupervisorReport::Kind::started) {
     reap();
     ::close(line_);
     fail_to_start(name, report.value == 0 ? "its supervisor ended" : std::strerror(report.value));
@@ -168,7 +168,7 @@ ProcessTree::ProcessTree(std::shared_ptr<ProcessTemplate> original, std::span<co
   line_ = tree.line_;
   program_ = copy.process;
   confined_ = std::move(copy.confined);
-  if (!ask(static_cast<int>(Request::Kind::watch)) || !listen()) {
+  if (!ask(static_cast<int>(SupervisorRequest::Kind::watch)) || !listen()) {
     fail_to_start(original_->name_, "its copy ended");
   }
 }
@@ -186,12 +186,12 @@ void ProcessTree::reap() {
 }
 
 bool ProcessTree::listen() {
-  Report report;
+  SupervisorReport report;
   ssize_t got = 0;
   do {
     got = ::recv(line_, &report, sizeof report, 0);
   } while (got < 0 && errno == EINTR);
-  if (got == static_cast<ssize_t>(sizeof report) && report.kind != Report::Kind::ended) {
+  if (got == static_cast<ssize_t>(sizeof report) && report.kind != SupervisorReport::Kind::ended) {
     return true;
   }
   // If the supervisor is killed, the program is killed too.
@@ -207,7 +207,7 @@ bool ProcessTree::listen() {
 }
 
 bool ProcessTree::ask(int request) const {
-  const Request asked{static_cast<Request::Kind>(request), program_};
+  const SupervisorRequest asked{static_cast<SupervisorRequest::Kind>(request), program_};
   return !ending_ && ::send(line_, &asked, sizeof asked, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof asked);
 }
 
@@ -229,16 +229,16 @@ std::optional<Ending> ProcessTree::wait(double limit_s) {
 }
 
 Ending ProcessTree::end() {
-  (void)ask(static_cast<int>(Request::Kind::end));
+  (void)ask(static_cast<int>(SupervisorRequest::Kind::end));
   while (!ending_) {
     (void)listen();
   }
   return *ending_;
 }
 
-bool ProcessTree::freeze() { return ask(static_cast<int>(Request::Kind::freeze)) && listen(); }
+bool ProcessTree::freeze() { return ask(static_cast<int>(SupervisorRequest::Kind::freeze)) && listen(); }
 
-void ProcessTree::thaw() { (void)ask(static_cast<int>(Request::Kind::thaw)); }
+void ProcessTree::thaw() { (void)ask(static_cast<int>(SupervisorRequest::Kind::thaw)); }
 
 namespace {
 

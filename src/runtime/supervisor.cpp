@@ -110,13 +110,14 @@ class Supervisor {
     if (main_ == 0) {
       become(program_, pipe[1], self);
     }
-    Report report{main_ < 0 ? Report::Kind::failed : Report::Kind::started, main_, errno, {}};
+    SupervisorReport report{
+        main_ < 0 ? SupervisorReport::Kind::failed : SupervisorReport::Kind::started, main_, errno, {}};
     ::close(pipe[1]);
     Word word;
     while (main_ > 0 && ::read(pipe[0], &word, sizeof word) == static_cast<ssize_t>(sizeof word)) {
       report.outcome = word.outcome;
       if (word.failed != 0) {
-        report.kind = Report::Kind::failed;
+        report.kind = SupervisorReport::Kind::failed;
         report.value = word.failed;
       }
     }
@@ -125,12 +126,14 @@ class Supervisor {
     const std::array only_the_line{program_.line};
     close_all_but(only_the_line);
     say(report);
-    if (report.kind == Report::Kind::failed) {
+    if (report.kind == SupervisorReport::Kind::failed) {
       ::_exit(1);
     }
   }
 
-  void say(const Report& report) noexcept { (void)::send(program_.line, &report, sizeof report, MSG_NOSIGNAL); }
+  void say(const SupervisorReport& report) noexcept {
+    (void)::send(program_.line, &report, sizeof report, MSG_NOSIGNAL);
+  }
 
   void wait_for_something() noexcept {
     std::array<pollfd, 2> waited{pollfd{program_.line, POLLIN, 0}, pollfd{signals_, POLLIN, 0}};
@@ -145,22 +148,22 @@ class Supervisor {
       reap_adopted();
     }
     if (waited[0].revents != 0) {
-      Request asked;
+      SupervisorRequest asked;
       const ssize_t got = ::recv(program_.line, &asked, sizeof asked, MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
       }
-      obey(got == static_cast<ssize_t>(sizeof asked) ? asked : Request{Request::Kind::end, main_});
+      obey(got == static_cast<ssize_t>(sizeof asked) ? asked : SupervisorRequest{SupervisorRequest::Kind::end, main_});
     }
   }
 
-  void obey(const Request& request) noexcept {
-    if (request.kind == Request::Kind::watch) {
+  void obey(const SupervisorRequest& request) noexcept {
+    if (request.kind == SupervisorRequest::Kind::watch) {
       watch(request.program);
     } else if (request.program == main_) {
       switch (request.kind) {
-        case Request::Kind::freeze: freeze(); break;
-        case Request::Kind::thaw: to_all(SIGCONT); break;
+        case SupervisorRequest::Kind::freeze: freeze(); break;
+        case SupervisorRequest::Kind::thaw: to_all(SIGCONT); break;
         default: finish(); break;
       }
     }
@@ -169,11 +172,11 @@ class Supervisor {
   void watch(pid_t copy) noexcept {
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(copy), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
-      say({Report::Kind::ended, copy, SIGKILL, {}});  // it was reaped before it was watched
+      say({SupervisorReport::Kind::ended, copy, SIGKILL, {}});  // it was reaped before it was watched
       return;
     }
     template_ = std::exchange(main_, copy);
-    say({Report::Kind::started, copy, 0, {}});
+    say({SupervisorReport::Kind::started, copy, 0, {}});
     finish_what_has_ended();
   }
 
@@ -224,7 +227,7 @@ class Supervisor {
       to_all(SIGSTOP);  // again, for a process that was just being forked
       doze();
     }
-    say({Report::Kind::frozen, main_, 0, {}});
+    say({SupervisorReport::Kind::frozen, main_, 0, {}});
   }
 
   [[nodiscard]] bool others_are_stopped() const noexcept {
@@ -245,7 +248,7 @@ class Supervisor {
         doze();
       }
     }
-    say({Report::Kind::ended, main_, status, {}});
+    say({SupervisorReport::Kind::ended, main_, status, {}});
     if (template_ < 0) {
       ::_exit(0);
     }

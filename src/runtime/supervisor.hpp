@@ -11,7 +11,7 @@
 namespace thresher::runtime {
 
 /// A request to it; when the line closes, it ends the program.
-struct Request {
+struct SupervisorRequest {
   /// `watch`: the program is a template that has forked `program`, which becomes the watched process until it ends.
   /// Meanwhile the template itself is neither frozen nor thawed. The copy must receive no message before the answer
   /// arrives: the exit of an unwatched copy is lost.
@@ -21,7 +21,7 @@ struct Request {
 };
 
 /// Its answer.
-struct Report {
+struct SupervisorReport {
   enum class Kind : int { started, failed, frozen, ended };
   Kind kind = Kind::failed;
   pid_t program = -1;                      ///< of started, frozen and ended

@@ -64,10 +64,10 @@ TEST(CpuOperand, TheRangeOfASliceIsThatOfItsElements) {
   EXPECT_TRUE(range_of(-std::numeric_limits<float>::infinity(), 1, 38).infinite);
 }
 
-ValueRange from_exponent(int exponent) { return {.smallest_exponent = exponent + 127, .infinite = false}; }
+ExponentRange from_exponent(int exponent) { return {.smallest_exponent = exponent + 127, .infinite = false}; }
 
 TEST(CpuOperand, ExactnessEndsWhereASumCouldBeSubnormal) {
-  const ValueRange none;
+  const ExponentRange none;
   EXPECT_TRUE(exact_in_bf16(Format::nvfp4, none, Format::nvfp4, none));
   EXPECT_TRUE(exact_in_bf16(Format::fp16, none, Format::nvfp4, none));
   EXPECT_TRUE(exact_in_bf16(Format::fp16, none, Format::fp16, none));
@@ -85,8 +85,8 @@ TEST(CpuOperand, ExactnessEndsWhereASumCouldBeSubnormal) {
 }
 
 TEST(CpuOperand, AnInfinityMayNotMeetALowPlane) {
-  const ValueRange none;
-  const ValueRange infinite{.smallest_exponent = 255, .infinite = true};
+  const ExponentRange none;
+  const ExponentRange infinite{.smallest_exponent = 255, .infinite = true};
   EXPECT_FALSE(exact_in_bf16(Format::fp16, none, Format::fp16, infinite));
   EXPECT_FALSE(exact_in_bf16(Format::fp16, infinite, Format::fp16, none));
   EXPECT_FALSE(exact_in_bf16(Format::bf16, infinite, Format::fp16, none));
@@ -98,7 +98,7 @@ TEST(CpuOperand, AnInfinityMayNotMeetALowPlane) {
 TEST(CpuOperand, FormatsThatNeverNeedFloat32NeverAskForIt) {
   for (const Format a : {Format::fp16, Format::bf16, Format::nvfp4}) {
     for (const Format b : {Format::fp16, Format::bf16, Format::nvfp4}) {
-      const auto worst = [](Format format) -> ValueRange {
+      const auto worst = [](Format format) -> ExponentRange {
         if (format == Format::nvfp4) {
           return {};
         }
