@@ -1,5 +1,9 @@
 #pragma once
+<<<<<<< HEAD
 /// Helpers that bind a launch to its tensors, for every operation.
+=======
+/// Tools that bind a launch to its tensors, whatever the operation.
+>>>>>>> abf94d1c (Say attention, append, moe_layer and word_sum in plain words)
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -8,7 +12,7 @@
 
 namespace thresher::strategies {
 
-/// A pointer as kernels are given it.
+/// A pointer as kernels take it.
 [[nodiscard]] inline std::uint64_t device_address(const void* pointer) noexcept {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }

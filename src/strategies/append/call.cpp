@@ -13,7 +13,7 @@
 namespace thresher::strategies::append {
 namespace {
 
-/// Of a small call; so many blocks share a token's rows that every multiprocessor has some.
+/// A small call has at least as many blocks, which share tokens' rows, so that every multiprocessor has some.
 constexpr std::int64_t wanted_blocks = 264;
 
 Turn turn_of(const AppendProblem& problem) {
@@ -41,7 +41,7 @@ Pool pool(const Tensor& tensor, const Tensor& descale) {
 
 Numbers numbers(const Tensor& tensor) { return {device_address(tensor.data), narrow(tensor.shape[1])}; }
 
-/// What the problem alone determines.
+/// The members that the problem alone determines.
 AppendParams known_params(const AppendProblem& problem) {
   constexpr std::int64_t largest_position = (std::int64_t{1} << 31) - 1;
   AppendParams params{};

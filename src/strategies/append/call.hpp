@@ -1,5 +1,5 @@
 #pragma once
-/// What appending launches on a GPU, as a planned call. There is one way to do it, so it is no registry of strategies.
+/// The launch that appends on a GPU, as a planned call. There is one way to do it, so there is no registry.
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ namespace thresher::strategies::append {
 
 [[nodiscard]] std::string append_kernel_name(Format format, Format cache, Turn turn);
 
-/// What is compiled ahead: halves and interleaved pairs, pages of 16 bits and of FP8.
+/// The calls compiled ahead: halves and interleaved pairs, pages of 16 bits and of FP8.
 [[nodiscard]] std::vector<PlannedCall> built_in(const DeviceSpec& device);
 
 }  // namespace thresher::strategies::append

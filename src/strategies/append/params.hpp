@@ -1,5 +1,5 @@
 #pragma once
-/// The one parameter of the kernel that appends, and how much a block of it does.
+/// The parameter of the kernel that appends, and the work of its blocks.
 #include "machine/global.hpp"
 
 namespace thresher::strategies::append {
@@ -7,14 +7,15 @@ namespace thresher::strategies::append {
 using namespace thresher::machine;
 
 inline constexpr u32 threads = 128;
-/// Columns that one access brings: 16 bytes of the rows' formats.
+/// Columns of one access: 16 bytes of the rows' formats.
 inline constexpr u32 piece_columns = 8;
 
-/// Which columns turn together: none; p and p + rotary_dim/2, a piece of each at a time, or one pair at a time where
-/// rotary_dim/2 is no multiple of a piece; 2p and 2p + 1.
+/// The columns that are rotated as a pair. `halves` has p and p + rotary_dim/2, a piece of each at a time.
+/// `single_halves` takes one such pair at a time, where rotary_dim/2 is no multiple of a piece. `interleaved` has 2p
+/// and 2p + 1.
 enum class Turn : u8 { none, halves, single_halves, interleaved };
 
-/// [tokens, heads, columns] of 16-bit elements; strides in elements, multiples of a piece. Null: not there.
+/// [tokens, heads, columns] of 16-bit elements; strides in elements, multiples of a piece. Null: no tensor.
 struct Rows {
   u64 data;
   i64 token_stride;
@@ -31,7 +32,7 @@ struct Pool {
   i64 descale_stride;
 };
 
-/// Of each token a number.
+/// A number for each token.
 struct Numbers {
   u64 data;
   u32 words;  ///< of 32 bits
@@ -41,8 +42,8 @@ struct AppendParams {
   Rows q, q_out, k, k_out, v;
   Pool k_cache, v_cache;
   Numbers positions, slots;
-  i64 last_position;  ///< later ones are taken to be this one
-  i64 slots_end;      ///< the rows of all pages
+  i64 last_position;  ///< later ones are clamped to it
+  i64 slots_end;      ///< the number of rows of all pages
   i64 page_size;
   u64 table;  ///< float32 [positions, rotary_dim], cosines, then sines; null: the angles follow from theta
   i64 table_stride;
@@ -54,7 +55,7 @@ struct AppendParams {
   u32 rotary_dim;
 };
 
-/// Of shared memory: cosine and sine of each pair.
+/// Shared memory for cosine and sine of each pair.
 TH_DEVICE constexpr u32 shared_bytes(u32 rotary_dim) { return rotary_dim / 2 * 8; }
 
 /// Pieces of work of a row of queries or keys.

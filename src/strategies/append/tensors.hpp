@@ -8,8 +8,8 @@
 
 namespace thresher::strategies::append {
 
-/// Data of those that a call does without is null. Positions and slots are rows of their numbers, as int32: two of them
-/// are one number of 64 bits.
+/// A tensor that a call does without has null data. Positions and slots are rows of int32: two of them are one number
+/// of 64 bits.
 enum TensorIndex : std::size_t {
   query_index,
   query_out_index,

@@ -34,7 +34,7 @@ struct Abilities {
 
 /// Why `strategy` runs on no such device.
 [[nodiscard]] std::optional<std::string> unless_hopper(std::string_view strategy, const DeviceSpec& device);
-/// The same of one that takes keys in pages alone.
+/// The same for a strategy that takes only a paged KV cache.
 [[nodiscard]] std::optional<std::string> unless_pages_on_hopper(std::string_view strategy,
                                                                 const AttentionProblem& problem,
                                                                 const DeviceSpec& device);

@@ -47,8 +47,8 @@ machine::ElementType element_type(Format format) {
                                   : machine::ElementType::uint8;
 }
 
-/// The map of a tensor whose rows are `columns` long: columns of a panel (128 bytes, or a row that has fewer), rows,
-/// panels, and two dimensions more.
+/// The map of a tensor whose rows are `columns` long. Its dimensions are the columns of a panel, rows, panels, and two
+/// more. A panel has 128 bytes, or a whole row that has fewer.
 class PanelMap {
  public:
   PanelMap(const Tensor& tensor, std::int64_t columns)

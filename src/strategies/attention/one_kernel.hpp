@@ -32,12 +32,12 @@ inline const KnobTable<Launched<NoKnobs>>& launch_knobs() {
   return table;
 }
 
-/// The base of such a family. `Own` has these members beside those that KernelFamily asks of it:
+/// The base of such a family. `Own` has the members that KernelFamily requires, and these.
 ///
-///   abilities()                 the problems that its kernel takes
-///   limits(problem, config)     why the kernel cannot run a problem that is within its abilities
-///   kernel(problem, config)     its AttentionKernel
-///   sample_knobs()              other choices whose code the emulator runs too, with direct logits
+/// `abilities()`: the problems that its kernel takes.
+/// `limits(problem, config)`: why the kernel cannot run a problem within its abilities.
+/// `kernel(problem, config)`: the AttentionKernel of the configuration.
+/// `sample_knobs()`: other choices whose code the emulator runs too, with direct logits.
 template <class Own, class Kernel>
 struct OneKernel : FamilyDefaults<AttentionProblem, Launched<Kernel>> {
   using Config = Launched<Kernel>;

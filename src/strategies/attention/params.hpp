@@ -1,6 +1,5 @@
 #pragma once
-/// The parameter of every attention kernel: plain data that the host fills in (launch.cpp), so this includes nothing of
-/// the device's.
+/// The parameter of every attention kernel: plain data that the host fills in (launch.cpp). It includes no device code.
 #include "machine/tensor_map.hpp"
 #include "machine/types.hpp"
 
@@ -48,7 +47,7 @@ struct Paging {
 /// A flag of Paging::status, as AttentionStatus has them.
 enum PagingFlag : u32 {
   lengths_clamped = 1,  ///< one of seqused_k was negative or more than problem.keys
-  pages_clamped = 2,    ///< one of block_table was not there
+  pages_clamped = 2,    ///< an entry of block_table named no page
   offsets_clamped = 4,  ///< one of cu_seqlens_q was less than the one before it, negative or more than the queries
 };
 
@@ -74,7 +73,7 @@ struct Params {
   i32 batch;
   i32 heads;
   i32 group;    ///< query heads of a key/value head
-  i32 queries;  ///< of each sequence, or of all together
+  i32 queries;  ///< of each sequence, or the total with variable length
   i32 keys;
   i32 window_left;    ///< unbounded: 2^29; lengths are below 2^28, so that no sum overflows
   i32 window_right;   ///< causal included
@@ -89,18 +88,18 @@ struct Params {
   Paging paging;
 };
 
-/// How a dot product becomes an exponent. `direct`: times a positive factor, which is folded into the exponential.
-/// `general`: a scale that is not positive, or a softcap; the factor is applied before the maximum is taken.
+/// How a dot product becomes an exponent. `direct`: the exponential applies a positive factor. `general`: the scale is
+/// not positive, or there is a softcap, and the factor precedes the maximum.
 enum class Logits : u8 { direct, general };
 
 /// Query rows of a block of `simple`, a warp each.
 inline constexpr int simple_warps = 4;
 
-/// How `rows` gets at keys and values: straight from global memory, or staged in shared memory by threads that copy a
-/// row each (by_row) or that read neighbouring addresses together (coalesced).
+/// How `rows` reads keys and values. `none` reads global memory. The others stage them in shared memory: in `by_row`
+/// each thread copies a row, in `coalesced` neighbouring threads read neighbouring addresses.
 enum class Staging : u8 { none, by_row, coalesced };
-/// Query rows of a block of `rows`, a thread each, which keeps a query and what it has averaged in registers; and the
-/// keys, and values, that it stages at a time.
+/// Query rows of a block of `rows`. Each has a thread, which keeps the query and its average in registers.
+/// `staged_keys` keys, and as many values, are staged at a time.
 inline constexpr int row_threads = 128;
 inline constexpr int row_head_dim = 64;
 inline constexpr int staged_keys = 64;

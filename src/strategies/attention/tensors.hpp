@@ -9,7 +9,7 @@
 
 namespace thresher::strategies::attention {
 
-/// Data of those behind the output is null where there is none.
+/// Optional tensors, those behind the output, have null data where a call has none.
 enum TensorIndex : std::size_t {
   query_index,
   key_index,
@@ -31,7 +31,7 @@ inline constexpr std::array<const char*, tensor_count> tensor_names{
     "q",           "k",         "v",     "o",         "lse",       "cu_seqlens_q", "cu_seqlens_k",
     "block_table", "seqused_k", "sinks", "q_descale", "k_descale", "v_descale"};
 
-/// A piece of the workspace for each kernel of a call that tells what was wrong with lengths and pages.
+/// Adds the piece of the workspace in which a kernel reports invalid lengths and pages.
 inline constexpr const char* status_name = "status";
 inline std::size_t add_status(PlannedCall& call, std::size_t words) {
   return add_piece(call, status_name, status_bytes(words));
@@ -43,7 +43,7 @@ inline std::array<Tensor, tensor_count> in_order(const AttentionTensors& of) {
           of.block_table, of.seqused_k, of.sinks, of.q_descale, of.k_descale, of.v_descale};
 }
 
-/// The same by their names.
+/// The tensors by their names.
 inline AttentionTensors named(const CallTensors& call) {
   const auto& all = call.tensors;
   return {.q = all[query_index],

@@ -8,9 +8,9 @@ namespace thresher::strategies::attention {
 namespace {
 
 constexpr double element_bytes = 2;  ///< of outputs, and of what is multiplied in 16 bits
-/// Partial results that a block of a cluster sends to another, as measured.
+/// The rate of partial results between blocks of a cluster, as measured.
 constexpr double exchange_bytes_per_clock = 32;
-/// For each FP8 element, counted in the machine code of the dearer conversion, to bfloat16.
+/// For each FP8 element, counted in the machine code of the slower conversion, to bfloat16.
 constexpr double widening_instructions = 3;
 /// For each FP8 value that is transposed, counted in the machine code.
 constexpr double turning_instructions = 1;
@@ -76,8 +76,8 @@ StepWork step_of_codes(const AttentionProblem& problem, const TileWork& tile) {
           .l2_bytes = elements / tile.multicast};
 }
 
-/// Each key and value is written once and read by each 64 rows. Codes are written and read before that, by threads that
-/// share the schedulers with those of the softmax.
+/// Each key and value is written once and read by each 64 rows. FP8 values are written and read before that, by threads
+/// that share the schedulers with those of the softmax.
 StepWork step_of(const AttentionProblem& problem, const TileWork& tile) {
   if (query_element_bytes(problem) < element_bytes) {
     return step_of_codes(problem, tile);

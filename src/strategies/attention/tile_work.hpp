@@ -1,5 +1,5 @@
 #pragma once
-/// The work of an attention in terms of its tile: what `pipelined` and `split` have in common.
+/// The work model of tiles of queries, which `pipelined` and `split` share.
 #include <vector>
 
 #include "strategies/work_model.hpp"
@@ -7,21 +7,21 @@
 
 namespace thresher::strategies::attention {
 
-/// A block takes `query_rows` queries of one head and walks over the keys they see in steps of `key_step`.
+/// A block takes `query_rows` queries of one head and goes over the keys they see in steps of `key_step`.
 struct TileWork {
   int query_rows = 128;
   int key_step = 128;
-  int stages = 2;      ///< of keys and values; as many as there are steps means no ring at all
+  int stages = 2;      ///< of keys and values; with a stage for every step none is reused
   int split_keys = 1;  ///< blocks of a cluster that share the keys of the same queries
   int multicast = 1;   ///< blocks of a cluster that share the loads of the same keys
-  /// Under a causal mask a block takes the first and the last tile of queries, the next block the second and the last
-  /// but one, …: all pairs have about the same number of keys.
+  /// Under a causal mask a block takes the first and the last tile of queries, and the next block the second and the
+  /// last but one. All pairs have about the same number of keys.
   bool pairs_tiles = false;
   bool dependent_launch = false;
 };
 
-/// Keys in pages: what is assumed of sequences whose lengths the host does not know, as problems of fixed length with
-/// all the keys that there may be. All have one number of queries where that can be; else one has as many as it may,
+/// The sequences assumed for a paged KV cache, whose lengths the host does not know: problems of fixed length with the
+/// maximum number of keys. All have the same number of queries where that is possible. Else one has as many as it may,
 /// and the others share the rest.
 [[nodiscard]] std::vector<AttentionProblem> assumed_sequences(const AttentionProblem& problem);
 

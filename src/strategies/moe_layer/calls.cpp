@@ -20,7 +20,7 @@
 namespace thresher::strategies::moe_layer {
 namespace {
 
-/// Of shared memory, what every card has that these kernels run on.
+/// Shared memory that every GPU has on which these kernels run.
 constexpr std::uint32_t max_shared_bytes = 227 * 1024;
 constexpr std::uint32_t word_bytes = 4;
 
@@ -35,11 +35,11 @@ DeviceProgram program(std::string title, std::string_view file, std::vector<std:
           .options = {}};
 }
 
-/// That sort other choices each.
+/// Blocks that each permute different assignments.
 std::uint32_t blocks_of(std::int64_t choices) { return narrow(ceil_div(choices, std::int64_t{block_choices})); }
 
-/// Which of a block's choices it places itself: all of them, or where it brings their rows together so many that a
-/// large card has a wave of blocks, and each thread its 16 bytes.
+/// The assignments that a block places: all that it permutes where it gathers no rows. Else as few as give a large GPU
+/// a wave of blocks, but enough that each thread copies 16 bytes.
 std::uint32_t part_choices(std::uint32_t choices, std::uint32_t row_bytes) {
   constexpr std::int64_t wave_blocks = 256;
   constexpr std::int64_t piece_bytes = route_threads * tma_alignment_bytes;
@@ -79,7 +79,7 @@ KernelLaunch route_launch(const ProductProblem& problem, std::string title, std:
   return launch;
 }
 
-/// Where a call's counting launch leaves what the sorting one reads.
+/// The counts that the counting launch writes and the permuting one reads.
 struct Counts {
   std::size_t piece = 0;
   std::size_t offset = 0;
@@ -97,7 +97,7 @@ KernelLaunch counting(const ProductProblem& problem, const Counts& counts) {
   return launch;
 }
 
-/// `gathers` is the launch whose work is done on the way; null where there is none.
+/// `gathers` is the gathering launch that this one replaces; null where there is none.
 KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const KernelLaunch* gathers) {
   KernelLaunch launch = route_launch(problem, "sort the choices", place_kernel_name());
   for (const std::size_t written :
@@ -126,7 +126,7 @@ KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const 
   return launch;
 }
 
-/// Beyond the choices that a block sorts, blocks are told by a launch ahead what the others have.
+/// Where one block cannot permute all assignments, a launch ahead counts those of every block.
 void add_sorting(const ProductProblem& problem, PlannedCall& call) {
   const std::uint32_t max_blocks = blocks_of(problem.rows);
   Counts counts;
@@ -241,7 +241,7 @@ PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threa
 }
 
 std::vector<PlannedCall> built_in() {
-  // More choices than one block sorts, so that both kernels are among them.
+  // More assignments than one block permutes, so that both kernels are among them.
   MoeProblem problem{.experts = 1, .tokens = 2 * block_choices, .top_k = 1, .hidden_size = 8, .intermediate_size = 8};
   std::vector<PlannedCall> calls{with_routing({}, gate_up_problem(problem), DeviceKind::cuda)};
   for (const Format format : {Format::bf16, Format::fp16}) {

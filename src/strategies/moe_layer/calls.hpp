@@ -1,5 +1,5 @@
 #pragma once
-/// What a layer of experts does around its products, as planned calls: on a GPU launches, on the CPU functions.
+/// The work of an MoE layer around its products, as planned calls: launches on a GPU, functions on the CPU.
 #include <string>
 #include <vector>
 
@@ -9,21 +9,21 @@
 
 namespace thresher::strategies::moe_layer {
 
-/// Throws Error(unsupported) for more experts than a device sorts choices of.
+/// Throws Error(unsupported) for more experts than a device can permute by.
 void require_sortable(std::int64_t experts, DeviceKind device);
-/// `product`, of gathered rows, that makes its offsets and row ids itself from a layer's choices (RoutedTensor). On a
-/// GPU the launch that brings the rows together sorts, too; where rows come together otherwise, sorting is a launch
-/// ahead. The experts are sortable.
+/// `product` of gathered rows, with offsets and row ids made from a layer's top-k assignments (RoutedTensor). On a GPU
+/// the launch that gathers the rows permutes them too; where the product gathers them itself, permuting is a separate
+/// kernel. The number of experts has passed require_sortable.
 [[nodiscard]] PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, DeviceKind device);
-/// Adds up the rows of each token's choices (CombineTensor). `threads` of the CPU, 0 for all.
+/// Combines the rows of each token's assignments (CombineTensor). `threads` of the CPU, 0 for all.
 [[nodiscard]] PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threads = 0);
 
 std::string count_kernel_name();
 std::string place_kernel_name();
-/// Of rows and of an output in these formats.
+/// The kernel for rows and an output in these formats.
 std::string combine_kernel_name(Format rows, Format out);
 
-/// What is compiled ahead: sorting, and adding up rows of 16 bits to outputs of the same.
+/// The calls compiled ahead: permuting, and combining rows of 16 bits to outputs of the same format.
 [[nodiscard]] std::vector<PlannedCall> built_in();
 
 }  // namespace thresher::strategies::moe_layer

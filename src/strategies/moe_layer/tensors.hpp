@@ -1,5 +1,5 @@
 #pragma once
-/// The tensors of what a layer of experts does around its products, in the order in which CallTensors has them.
+/// The tensors of an MoE layer's calls around its products, in the order in which CallTensors has them.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace thresher::strategies::moe_layer {
 
-/// Of a layer's first product, which sorts the choices itself (with_routing): behind those that every grouped product
-/// has. It writes its own offsets, int32 [experts + 1], and row ids, int32 [choices]: a row's choice, −1 behind the
-/// last row.
+/// A layer's first product permutes the assignments (with_routing). Its call has these tensors behind those of every
+/// grouped product. It writes its own offsets, int32 [experts + 1], and row ids, int32 [choices]: a row's assignment,
+/// −1 behind the last row.
 enum RoutedTensor : std::size_t {
   ids_index = gemm::product_tensor_count,  ///< int32 [tokens, top_k]
-  inverse_index,                           ///< int32 [tokens, top_k]: a choice's row, −1 where its id is of no expert
+  inverse_index,  ///< int32 [tokens, top_k]: an assignment's row, −1 where its id names no expert
   routed_tensor_count,
 };
 
-/// The two that come behind; without a place where the call brings offsets and row ids.
+/// Those two; null where the caller gives offsets and row ids.
 struct RoutedTensors {
   Tensor topk_ids{};
   Tensor inverse{};
@@ -34,7 +34,7 @@ inline std::array<Tensor, routed_tensor_count> in_order(const WeightViews& weigh
   return all;
 }
 
-/// Of adding up the rows.
+/// The tensors of the call that combines rows.
 enum CombineTensor : std::size_t {
   rows_index,             ///< [choices, hidden_size]
   combine_inverse_index,  ///< int32 [tokens, top_k]

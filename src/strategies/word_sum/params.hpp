@@ -1,7 +1,6 @@
 #pragma once
-/// Two sums over the 64-bit words of some memory, by which damaged bytes are found. A word is mixed with its index
-/// first, so that words that changed places are found too; sums modulo 2^64 do not depend on the order of the
-/// additions.
+/// Two sums over the 64-bit words of some memory, which find damaged bytes. A word is mixed with its index first, so
+/// that swapped words are found too. Sums modulo 2^64 do not depend on the order of the additions.
 #include "machine/global.hpp"
 
 namespace thresher::strategies::word_sum {

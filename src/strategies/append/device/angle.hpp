@@ -1,16 +1,17 @@
 #pragma once
-/// Cosine and sine of a position's angle. Positions go far beyond what float32 has of a turn: the turn's fraction is
-/// taken in float64, what is left in float32.
+/// Cosine and sine of a position's angle. Positions go far beyond float32's precision of a turn, so the fraction of the
+/// turn is computed in float64, and the series in float32.
 #include "machine/numbers.hpp"
 
 namespace thresher::strategies::append {
 
 using namespace thresher::machine;
 
-/// Cosine and sine.
+/// Cosine, then sine.
 using Angle = Vector<float, 2>;
 
-/// Of position · frequency, a position from 0 to 2^31 and a frequency from 0 to 1, within 2^-21.
+/// The angle is position · frequency. Positions are from 0 to 2^31 and frequencies from 0 to 1; the error is below
+/// 2^-21.
 TH_DEVICE Angle angle_of(i64 position, double frequency) {
   constexpr double quarters_of_radian = 0.63661977236758134308;  // 2/pi
   const double quarters = static_cast<double>(position) * frequency * quarters_of_radian;

@@ -1,7 +1,7 @@
 #pragma once
-/// Turns the queries and keys of new tokens by their positions and writes keys and values to the rows of pages that
-/// slots name. Block (t, y) has every gridDim.y-th share of token t's rows. A thread reads all columns of its pairs
-/// before it writes any of them, so that rows may be turned where they lie.
+/// Rotates the queries and keys of new tokens by their positions (RoPE), and writes keys and values to the rows of
+/// pages that slots name. Block (t, y) has every gridDim.y-th share of token t's rows. A thread reads all columns of
+/// its pairs before it writes any of them, so rows may be rotated in place.
 #include "machine/machine.hpp"
 #include "machine/math.hpp"
 #include "strategies/append/device/angle.hpp"
@@ -39,7 +39,7 @@ TH_DEVICE u16 narrowed(float value) {
   return static_cast<u16>(convert::pack<Element>(value, 0.0F) & 0xFFFFU);
 }
 
-/// One row of a head: where it is read, and where it goes.
+/// One row of a head: its source and its destinations.
 template <typename Element, typename CacheElement>
 struct HeadRow {
   static constexpr bool fp8 = is_same<CacheElement, E4M3>;
@@ -96,7 +96,7 @@ class Append {
   TH_DEVICE Append(const AppendParams& params, u32 token)
       : params_(params), token_(token), slot_(number_of(params.slots)), turns_(launch::shared_memory().as<Angle>()) {}
 
-  /// All threads of the block, which meet.
+  /// All threads of the block call it, and it synchronizes them.
   TH_DEVICE void prepare() const {
     if constexpr (turn == Turn::none) {
       return;
@@ -112,7 +112,7 @@ class Append {
     block::sync();
   }
 
-  /// Pieces of work of the token's queries, keys and values.
+  /// Every `step`-th piece of work of the token's queries, keys and values.
   TH_DEVICE void run(u32 first, u32 step) const {
     const u32 of_row = items_of_row(turn, params_.head_dim, params_.rotary_dim);
     const u32 queries = params_.q.data == 0 ? 0 : params_.heads * of_row;
@@ -151,7 +151,7 @@ class Append {
     return rows.data == 0 ? Global<u16>{0}
                           : Global<u16>{rows.data}.offset(token_ * rows.token_stride + head * rows.head_stride);
   }
-  /// Null where the token has no slot, or one that is not there.
+  /// Null where the token has no slot, or a slot that does not exist.
   TH_DEVICE Global<u8> row_of(const Pool& pool, u32 head) const {
     if (slot_ < 0 || slot_ >= params_.slots_end) {
       return {0};
@@ -236,7 +236,7 @@ class Append {
     row.store_one(item + half, y);
   }
 
-  /// Values of 16 bits stay bit for bit what they are.
+  /// Values of 16 bits are copied bit by bit.
   TH_DEVICE void copy_value(u32 head, u32 column) const {
     const Global<u16> from = row_of(params_.v, head).offset(column);
     const Global<u8> cache = row_of(params_.v_cache, head);
@@ -259,7 +259,7 @@ class Append {
   Shared<Angle> turns_;
 };
 
-/// Grid: tokens, by any number of blocks that share a token's rows.
+/// The grid is [tokens, any number of blocks that share a token's rows].
 template <typename Element, typename CacheElement, Turn turn>
 TH_KERNEL(threads, 1)
 append(TH_GRID_CONSTANT const AppendParams params) {

@@ -6,7 +6,7 @@
 
 namespace thresher::strategies::append {
 
-/// Of every format, pages and pairs.
+/// Every format, page format and pairing.
 std::vector<CompiledIn> compiled_in();
 
 }  // namespace thresher::strategies::append

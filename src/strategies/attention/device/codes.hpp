@@ -1,5 +1,5 @@
 #pragma once
-/// FP8 codes to elements of 16 bits, which hold every FP8 value.
+/// FP8 values to elements of 16 bits, which hold every FP8 value exactly.
 #include "strategies/attention/device/work.hpp"
 
 namespace thresher::strategies::attention {
@@ -15,7 +15,7 @@ struct ConditionalType<false, Then, Else> {
 template <bool condition, typename Then, typename Else>
 using Conditional = typename ConditionalType<condition, Then, Else>::Type;
 
-/// The lower two of four codes as halves, and the upper two; exact.
+/// The lower two of four FP8 values as halves, and the upper two; exact.
 TH_DEVICE u32 lower_halves(u32 codes) { return convert::e4m3x2_to_half2(static_cast<u16>(codes & 0xFFFFU)); }
 TH_DEVICE u32 upper_halves(u32 codes) { return convert::e4m3x2_to_half2(static_cast<u16>(codes >> 16)); }
 
@@ -28,7 +28,7 @@ TH_DEVICE float high_of(u32 word) {
   return convert::to_float(Element{static_cast<u16>(word >> 16)});
 }
 
-/// Two halves that were codes as two elements; exact.
+/// Two halves that hold FP8 values as two elements; exact.
 template <typename Element>
 TH_DEVICE u32 from_halves(u32 halves) {
   if constexpr (is_same<Element, Half>) {
@@ -38,26 +38,26 @@ TH_DEVICE u32 from_halves(u32 halves) {
   }
 }
 
-/// Eight codes of two words as eight elements.
+/// Eight FP8 values of two words as eight elements.
 template <typename Element>
 TH_DEVICE Vector<u32, 4> widened(u32 first, u32 second) {
   return {{from_halves<Element>(lower_halves(first)), from_halves<Element>(upper_halves(first)),
            from_halves<Element>(lower_halves(second)), from_halves<Element>(upper_halves(second))}};
 }
 
-/// A tile of codes [rows, columns] as TMA brings it in boxes of panels of 64 or 128 bytes, and the same tile as
-/// products take it. A warp widens 8 rows of 64 columns by one read of 16 codes a lane and two writes of 16 bytes.
+/// A tile of FP8 values [rows, columns] and the same tile as products take it. TMA loads the former in boxes of panels
+/// of 64 or 128 bytes. A warp converts 8 rows of 64 columns: each lane reads 16 values at once and writes twice 16
+/// bytes.
 ///
-/// Eight lanes whose accesses are one go at the banks have four pieces of row r and four of row r ^ 5: bit 2 of the
-/// rows sends their reads to different halves of the banks where panels are of 128 bytes, bit 0 their writes, and their
-/// reads where panels are of 64.
+/// Eight lanes that access the banks at once have four pieces of row r and four of row r ^ 5. Bit 2 of the rows sends
+/// reads of panels of 128 bytes to different halves of the banks. Bit 0 does so for writes and for panels of 64 bytes.
 template <typename Element, int rows, int columns>
 struct WidenedTile {
   static constexpr u32 group_rows = 8;
   static constexpr u32 groups = static_cast<u32>(rows) / group_rows;
-  static constexpr u32 panel_bytes = columns < 128 ? 64 : 128;  ///< of codes
+  static constexpr u32 panel_bytes = columns < 128 ? 64 : 128;  ///< of FP8 values
   static constexpr int panels = columns / 64;                   ///< of elements
-  static constexpr int panels_at_once = panels < 2 ? 1 : 2;     ///< of elements that are one panel of codes
+  static constexpr int panels_at_once = panels < 2 ? 1 : 2;     ///< of elements that are one panel of FP8 values
   Shared<u8> codes;
   Shared<u8> elements;
 
@@ -66,7 +66,7 @@ struct WidenedTile {
     return (lane / 8) ^ (lane / 4 % 2 * 5);
   }
 
-  /// The whole warp. `cleans`: rows from `there` on become zeros.
+  /// The whole warp calls it. `cleans`: rows from `there` on become zeros.
   template <bool cleans>
   TH_DEVICE void widen(u32 group, i32 there) const {
     const u32 row = own_row();

@@ -1,8 +1,8 @@
 #pragma once
 /// From dot products to exponents of two, and to a row's factor and LSE.
 ///
-/// Everything is in base 2: weight = 2^(logit·log2(e) − running_max). The running maximum is kept finite: any finite
-/// one gives the definition's quotient, so that −Inf (no key yet, or only −Inf) needs no special case.
+/// Everything is in base 2: weight = 2^(logit·log2(e) − running_max). The running maximum is kept finite. Any finite
+/// maximum gives the defined quotient, so −Inf (no key yet, or only −Inf) needs no special case.
 #include "strategies/attention/device/work.hpp"
 
 namespace thresher::strategies::attention {
@@ -44,7 +44,7 @@ struct RowEnd {
   float lse;
 };
 
-/// The head's sink joins the sum and brings no value. A row that sees no key has output 0, and for its LSE the sink.
+/// The head's attention sink is added to the sum. A row that sees no key has output 0, and its LSE is the sink.
 TH_DEVICE RowEnd end_row(const Params& params, i32 head, float running_max, float sum, bool sees) {
   float common = running_max;
   float total = sum;

@@ -5,7 +5,7 @@
 
 namespace thresher::strategies::attention {
 
-/// The upper lanes give their low word for the high word of the lanes `distance` below.
+/// The upper lanes exchange their low word for the high word of the lanes `distance` below.
 TH_DEVICE void exchange_words(u32& low, u32& high, bool upper, u32 distance) {
   const u32 received = warp::shuffle_xor(upper ? low : high, distance);
   low = upper ? received : low;
@@ -23,7 +23,7 @@ TH_DEVICE void transpose_quad(u32& w0, u32& w1, u32& w2, u32& w3) {
 }
 
 /// Stores columns [first_column, first_column + columns) of this thread's two rows, 16 bytes at a time where a quad has
-/// enough columns. `row[half]` < 0: not stored. All shuffles come before the stores, which not every lane makes.
+/// enough columns. `row[half]` < 0: not stored. All shuffles precede the stores, which not every lane makes.
 template <typename Element, int columns>
 TH_DEVICE void store_rows(const Params& params, const Sequence& sequence, const i32 (&row)[2], i32 first_column,
                           const Accumulators<columns>& output) {
@@ -67,7 +67,7 @@ struct SpoiltLanes {
   u32 of_half[2] = {};
 };
 
-/// All lanes of the warp together.
+/// All lanes of the warp call it.
 template <int columns>
 TH_DEVICE SpoiltLanes find_spoilt_rows(const i32 (&row)[2], const Accumulators<columns>& output) {
   SpoiltLanes lanes;
@@ -85,9 +85,9 @@ TH_DEVICE SpoiltLanes find_spoilt_rows(const i32 (&row)[2], const Accumulators<c
   return lanes;
 }
 
-/// Rows that hold a NaN are computed again, key by key, where keys were masked inside a block: 0·NaN is NaN, so that a
-/// value the row does not see may have spoilt it. Only columns [first_column, end_column). All lanes of the warp
-/// together, after they stored the rows.
+/// Computes rows that hold a NaN again, key by key, where keys were masked inside a block. A value that the row does
+/// not see may have spoilt it, since 0·NaN is NaN. Stores only columns [first_column, end_column). All lanes of the
+/// warp call it, after they stored the rows.
 template <typename Element, typename QueryElement, typename KeyElement, int head_dim, int value_dim>
 TH_DEVICE void recompute_rows(const Params& params, const Sequence& sequence, const i32 (&row)[2],
                               const SpoiltLanes& lanes, i32 first_column, i32 end_column) {

@@ -1,5 +1,5 @@
 #pragma once
-/// The place of a key in a paged KV cache, whatever lengths and block table hold.
+/// The place of a key in a paged KV cache; it exists whatever lengths and block table hold.
 #include "machine/machine.hpp"
 #include "strategies/attention/params.hpp"
 
@@ -33,7 +33,7 @@ TH_DEVICE i32 quotient(i32 value, const Divisor& by) {
 
 TH_DEVICE bool is_paged(const Params& params) { return params.paging.block_table != 0; }
 
-/// As seqused_k has it.
+/// The sequence's entry of seqused_k, not clamped.
 TH_DEVICE i32 used_keys(const Params& params, i32 batch) {
   return Global<i32>{params.paging.used_keys}.load(batch * params.paging.used_keys_stride);
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// One query row by one warp, key by key: the plainest way to compute attention on a GPU.
+/// One warp computes one query row, key by key: the plainest way to compute attention on a GPU.
 #include "strategies/attention/device/codes.hpp"
 #include "strategies/attention/device/logits.hpp"
 
@@ -31,7 +31,7 @@ TH_DEVICE float dot_descale(const Params& params, i32 batch, i32 kv_head) {
          factor_of<KeyElement>(params.key_descale, batch, kv_head);
 }
 
-/// `count` contiguous elements, by accesses as wide as their number allows.
+/// Loads `count` contiguous elements, by accesses as wide as their number allows.
 template <typename Element, int count>
 TH_DEVICE void load_elements(float (&to)[count], Global<Bits<Element>> from) {
   constexpr int together = count & -count;
@@ -45,7 +45,7 @@ TH_DEVICE void load_elements(float (&to)[count], Global<Bits<Element>> from) {
   }
 }
 
-/// `count` values times `factor` to contiguous elements.
+/// Stores `count` values times `factor` as contiguous elements.
 template <typename Element, int count>
 TH_DEVICE void store_elements(Global<u16> to, const float (&values)[count], float factor) {
   constexpr int together = count & -count;
@@ -60,8 +60,8 @@ TH_DEVICE void store_elements(Global<u16> to, const float (&values)[count], floa
   }
 }
 
-/// All 32 lanes together; lane l owns columns [l·D/32, (l+1)·D/32) of queries and keys, and as many of values' columns,
-/// of which it stores those inside [first_column, end_column). Keys that the row does not see are not read.
+/// All 32 lanes call it. Lane l owns columns [l·D/32, (l+1)·D/32) of queries and keys, and the same share of the
+/// values' columns. It stores those inside [first_column, end_column). Keys that the row does not see are not read.
 template <typename Element, typename QueryElement, typename KeyElement, int head_dim, int value_dim>
 TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 query, i32 first_column, i32 end_column) {
   constexpr int owned = head_dim / 32;

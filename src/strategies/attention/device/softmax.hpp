@@ -8,7 +8,7 @@ namespace thresher::strategies::attention {
 struct RowPair {
   float running_max[2];
   float running_sum[2];  ///< this thread's columns only
-  float factor[2];       ///< by how much the last block shrank what came before
+  float factor[2];       ///< the last block's factor of the earlier accumulators
 };
 
 TH_DEVICE float quad_max(float value) {
@@ -36,8 +36,8 @@ TH_DEVICE void start_rows(RowPair& rows) {
   }
 }
 
-/// general: dot products with keys that are still to be multiplied by `descale` to exponents. Before masking: a masked
-/// exponent is −Inf whatever the scale.
+/// For general logits: turns dot products, still to be multiplied by `descale`, into exponents. It precedes masking, so
+/// that a masked exponent is −Inf whatever the scale.
 template <int columns>
 TH_DEVICE void to_exponents(const Params& params, Accumulators<columns>& scores, float descale = 1.0F) {
   TH_UNROLL
@@ -46,7 +46,7 @@ TH_DEVICE void to_exponents(const Params& params, Accumulators<columns>& scores,
   }
 }
 
-/// −Inf for the keys that the row of `half` does not see; `first_key` is the key of column 0.
+/// Sets −Inf for the keys that the row of `half` does not see; `first_key` is the key of column 0.
 template <int columns>
 TH_DEVICE void mask(const Visible& visible, int half, Accumulators<columns>& scores, i32 first_key) {
   const i32 begin = visible.begin - first_key - fragment_column();
@@ -63,7 +63,7 @@ TH_DEVICE void mask(const Visible& visible, int half, Accumulators<columns>& sco
   }
 }
 
-/// The largest score of each half, over the four lanes that share the row.
+/// The largest of this thread's scores of the row of `half`.
 template <int columns>
 TH_DEVICE float row_max(const Accumulators<columns>& scores, int half) {
   // Two chains, so that the latency of one hides behind the other.
@@ -106,19 +106,19 @@ TH_DEVICE float exponentiate(Accumulators<columns>& scores, int half, float fact
   return exponentiate(scores, Groups{0, columns / 8}, half, factor, running_max);
 }
 
-/// A row's running maximum follows its largest exponent only when that weighs more than 2^max, and then brings it to
-/// 2^min: for most blocks the accumulators need not be rescaled.
+/// A row's running maximum changes only when the largest exponent weighs more than 2^max, and that weight then becomes
+/// 2^min. For most blocks the accumulators need no rescaling.
 struct WeightRange {
   float min;
   float max;
 };
 /// Weights up to 2^8 lose nothing in 16 bits.
 inline constexpr WeightRange weights_in_16_bits{0.0F, 8.0F};
-/// FP8 reaches from 2^-9 to 448, with all its bits from 2^-6 on. A row's largest weight is always 2^8, which is exact:
-/// where one key outweighs the others its weight has no error, and theirs have as little as can be.
+/// FP8 reaches from 2^-9 to 448, with all its bits from 2^-6 on. A row's largest weight is always 2^8, which is exact.
+/// Where one key outweighs the others, its weight has no error, and theirs have the least.
 inline constexpr WeightRange weights_as_codes{8.0F, 8.0F};
 
-/// One more block of keys: scores become weights, and the rows' maximum, sum and factor follow.
+/// Adds a block of keys: scores become weights, and the rows' maximum, sum and factor are updated.
 template <int columns>
 TH_DEVICE void update_softmax(RowPair& rows, Accumulators<columns>& scores, float factor,
                               WeightRange range = weights_in_16_bits) {
@@ -134,8 +134,8 @@ TH_DEVICE void update_softmax(RowPair& rows, Accumulators<columns>& scores, floa
   }
 }
 
-/// Weights [64, columns] as the A operand of the product with the values: k-step s covers keys 16s … 16s+15, or of
-/// FP8 keys 32s … 32s+31, each 16 keys in the order of TransposedTile.
+/// Weights [64, columns] as the A operand of the product with the values: k-step s covers keys 16s … 16s+15. For FP8 it
+/// covers keys 32s … 32s+31, each 16 keys in the order of TransposedTile.
 template <typename Element, int columns>
 struct Weights {
   static constexpr int keys_of_step = is_same<Element, E4M3> ? 32 : 16;

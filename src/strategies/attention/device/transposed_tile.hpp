@@ -4,20 +4,20 @@
 
 namespace thresher::strategies::attention {
 
-/// A tile of codes [keys, columns] as TMA brings it in boxes of panels of 64 or 128 bytes, and the same as
-/// [columns, keys] in panels of 128 keys, swizzled. In 16 neighbouring keys, bytes 4t … 4t+3 of a row are keys 2t,
-/// 2t+1, 2t+8 and 2t+9: a thread's weights of those keys, as its scores hold them, are then one word of its operand.
+/// A tile of FP8 values [keys, columns] as TMA loads it, in boxes of panels of 64 or 128 bytes. The same tile as
+/// [columns, keys], in swizzled panels of 128 keys. In 16 neighbouring keys, bytes 4t … 4t+3 of a row are keys 2t,
+/// 2t+1, 2t+8 and 2t+9. A thread's scores hold these keys, so their weights are one word of its operand.
 ///
-/// A warp transposes 16 keys of 32 columns by one ldmatrix and one stmatrix, which take two codes for an element of 16
-/// bits: a thread gets two neighbouring columns of four keys, and makes a word of each column. Threads of the upper
+/// A warp transposes 16 keys of 32 columns by one ldmatrix and one stmatrix, whose elements of 16 bits are two values
+/// each. A thread gets two neighbouring columns of four keys, and makes a word of each column. Threads of the upper
 /// half of the warp store the odd column first, so that the eight rows of a store are in different banks.
 ///
-/// All that an address depends on beside the lane is added or exclusively ored last, so that it is computed once. The
+/// An address adds, or exclusively ors, all but the lane's part last, so that the lane's part is computed once. The
 /// tiles begin at multiples of 1024 bytes.
 template <int keys, int columns>
 struct TransposedTile {
   static constexpr u32 key_groups = static_cast<u32>(keys) / 16;
-  static constexpr u32 panel_bytes = columns < 128 ? 64 : 128;  ///< of codes as they come
+  static constexpr u32 panel_bytes = columns < 128 ? 64 : 128;  ///< of FP8 values, as loaded
   static constexpr int panels = columns / static_cast<int>(panel_bytes);
   static constexpr int pieces = static_cast<int>(panel_bytes) / 32;  ///< of a panel
   static constexpr int at_once = columns > 128 ? 1 : 2;
@@ -47,14 +47,14 @@ struct TransposedTile {
   }
 
  private:
-  /// The bytes of the lane's keys of a group, 2t, 2t+1, 2t+8 and 2t+9, that are there.
+  /// The bytes of those of the lane's keys of a group, 2t, 2t+1, 2t+8 and 2t+9, that exist.
   TH_DEVICE static u32 mask(i32 there) {
     const i32 left = there - static_cast<i32>(warp::lane() % 4 * 2);
     return (left > 0 ? 0xFFU : 0U) | (left > 1 ? 0xFF00U : 0U) | (left > 8 ? 0xFF0000U : 0U) |
            (left > 9 ? 0xFF000000U : 0U);
   }
 
-  /// 16 keys. The whole warp.
+  /// Transposes 16 keys. The whole warp calls it.
   TH_DEVICE static void transpose_group(Shared<u8> from, Shared<u8> to, i32 there) {
     const u32 seen = there >= 16 ? ~0U : mask(there);
     TH_UNROLL

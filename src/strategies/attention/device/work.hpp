@@ -26,7 +26,7 @@ TH_DEVICE i32 own_queries(const Params& params, i32 queries) {
   return queries >= params.min_queries && queries <= params.max_queries ? queries : 0;
 }
 
-/// Flags for what is wrong with the lengths of sequences in pages: lane l reads those of sequences l, l + 32, …
+/// Flags for invalid lengths of sequences in pages: lane l reads those of sequences l, l + 32, …
 TH_DEVICE u32 wrong_lengths(const Params& params) {
   u32 flags = 0;
   TH_NO_UNROLL
@@ -96,7 +96,7 @@ TH_DEVICE i32 sequence_of_tile(const Params& params, i32 tile, i32 rows) {
   return low;
 }
 
-/// Query tile `tile` of one head: of sequence `batch`, or with variable length of all sequences in turn.
+/// Query tile `tile` of one head: of sequence `batch`, or with variable length of all sequences in their order.
 TH_DEVICE Work tile_at(const Params& params, i32 batch, i32 head, i32 tile, i32 rows) {
   if (!is_variable_length(params)) {
     return {sequence_at(params, batch, head), tile * rows - params.missing_rows};
@@ -114,8 +114,8 @@ struct TileOwner {
   i32 first_tile;
 };
 
-/// With keys in pages, by all lanes of a warp together. A sequence's queries begin at the greatest offset so far,
-/// limited to the queries there are, as those of stream_k: no two sequences share one.
+/// For a paged KV cache; all lanes of a warp call it. A sequence's queries begin at the greatest offset so far, clamped
+/// to the number of queries, as in `stream_k`. No two sequences share a query.
 TH_DEVICE TileOwner owner_of_tile(const Params& params, i32 tile, i32 rows) {
   const u32 lane = warp::lane();
   i32 last_offset = clamp(query_offset(params, 0), 0, params.queries);
@@ -164,9 +164,9 @@ struct Pieces {
   TH_DEVICE i32 count() const { return 2 * pairs + singles; }
 };
 
-/// Under a causal mask the last and the first tile of a head, the last but one and the second … have together as many
-/// keys as any other pair, but the last round of pairs would leave clusters idle. The tiles of as many heads as give
-/// two rounds are therefore dealt one by one, the longest first.
+/// Under a causal mask a head's last and first tile have as many keys as its last but one and second. All such pairs
+/// are alike, but the last round of pairs would leave clusters idle. The tiles of enough heads for two rounds are
+/// therefore dealt one by one, the longest first.
 TH_DEVICE Pieces pieces_of(const Params& params, i32 clusters) {
   const i32 heads = is_variable_length(params) ? params.heads : params.heads * params.batch;
   const i32 tiles = params.query_tiles;
@@ -178,7 +178,7 @@ TH_DEVICE Pieces pieces_of(const Params& params, i32 clusters) {
 }
 
 /// The piece that cluster `own` takes at its `turn`-th turn; count() or more when there is none. Rounds of single
-/// pieces go back and forth over the clusters: who got the longest of one gets the shortest of the next.
+/// pieces alternate their direction: the cluster with the longest of one round has the shortest of the next.
 TH_DEVICE i32 piece_at(const Params& params, const Pieces& pieces, i32 clusters, i32 own, i32 turn) {
   const i32 whole_rounds = pieces.pairs / clusters;
   const i32 own_pairs = whole_rounds + (own < pieces.pairs - whole_rounds * clusters ? 1 : 0);
@@ -190,9 +190,9 @@ TH_DEVICE i32 piece_at(const Params& params, const Pieces& pieces, i32 clusters,
   return pieces.pairs + round * clusters + (backward ? clusters - 1 - own : own);
 }
 
-/// Head and tile of a piece, head by head as far as the order leaves it, so that few heads' keys and values are needed
-/// at a time. `by_tile`, of sequences in pages: the heads of a group want the same keys, and from one tile of a
-/// sequence to the next there are more of them.
+/// Head and tile of a piece. Pieces go head by head where the order permits, so that few heads' keys and values are
+/// needed at a time. `by_tile` is for sequences in pages: the heads of a group need the same keys, and later tiles of a
+/// sequence have more of them.
 struct HeadTile {
   i32 head;
   i32 tile;

@@ -16,8 +16,8 @@ struct Share {
 };
 using Config = Launched<Share>;
 
-/// Some sequence may have more queries than decoding takes, and not all have as many, of which all can be. The host
-/// knows no more than how many there are together.
+/// Some sequence may have more queries than decoding takes, and not all need have equally few. The host knows only
+/// their total.
 bool may_be_of_both_kinds(const AttentionProblem& problem, int few) {
   if (problem.batch < 2 || problem.queries - (problem.batch - 1) <= few) {
     return false;
@@ -51,7 +51,7 @@ struct Mixed : FamilyDefaults<AttentionProblem, Config> {
     return all.empty() ? pipelined_strategy().infeasible_reasons(problem, {}, device) : all;
   }
 
-  /// A tile of `stream_k` has as many rows: of a head with fewer queries it reads the keys no more often.
+  /// A tile of `stream_k` has as many rows, so it reads the keys of a head with no more queries only once.
   static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {
     const std::int64_t widest = std::max(problem.head_dim, effective_value_dim(problem));
     return {{.few_queries = widest > 128 ? 8 : widest > 64 ? 16 : 32}};
@@ -71,7 +71,7 @@ struct Mixed : FamilyDefaults<AttentionProblem, Config> {
     return call;
   }
 
-  /// A sequence takes the better of the two ways, as far as the lengths are known.
+  /// A sequence takes the strategy that its assumed number of queries selects.
   static WorkModel work(const AttentionProblem& problem, const Config& config, const DeviceSpec& device) {
     WorkModel all;
     for (const AttentionProblem& alike : assumed_sequences(problem)) {

@@ -112,8 +112,8 @@ struct Pipelined : OneKernel<Pipelined, StreamConfig> {
             .registers = registers_at_launch(config.threads(), config.loader_registers(), config.math_registers()),
             .persistent = true};
   }
-  /// One block of keys by one warpgroup: queries times keys along the head, weights times values along the keys; one
-  /// instruction covers 16 of either, or 32 in FP8, and all columns. Queries, keys and values come by TMA.
+  /// A warpgroup multiplies a block of keys: queries by keys along the head, weights by values along the keys. One
+  /// instruction covers 16 of either, or 32 in FP8, and all columns. TMA loads queries, keys and values.
   static AttentionKernel kernel(const AttentionProblem& problem, const Config& config) {
     return {.geometry = geometry(config),
             .header = "pipelined/device/kernel.hpp",

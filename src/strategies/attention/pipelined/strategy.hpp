@@ -8,11 +8,11 @@
 
 namespace thresher::strategies::attention {
 
-/// Adds its launch to a call that leaves sequences of other numbers of queries to other launches.
+/// Adds its launch for sequences with so many queries; other launches of the call take the others.
 void add_pipelined(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
                    const QueryRange& queries);
 
-/// As many keys as leave room for the rings in shared memory, and for scores and weights beside the accumulators.
+/// As many keys as leave room for the pipelines in shared memory, and for scores and weights beside the accumulators.
 constexpr int stream_keys(int head_dim, int value_dim) {
   return head_dim > 192 && value_dim > 192                        ? 64  // 80 have room and are slower
          : value_dim > 192 || (head_dim > 192 && value_dim > 128) ? 80
@@ -38,8 +38,8 @@ constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int valu
           .base_descriptors = !narrow};
 }
 
-/// With keys and values in FP8. Where they are widened there are as many tiles of codes as there is room for: at most
-/// two of keys and two of values, at least one of each. Else there is one of values for each stage.
+/// For keys and values in FP8. Where they are converted to 16 bits, as many tiles of FP8 values as fit are kept. There
+/// is at least one tile each of keys and values, and at most two. Else there is one of values for each stage.
 constexpr pipeline::attention::StreamConfig with_code_tiles(pipeline::attention::StreamConfig config) {
   constexpr std::uint32_t max_shared_bytes = 227 * 1024;
   config.code_tiles = config.multiplies_codes ? config.stages : 4;
@@ -49,19 +49,19 @@ constexpr pipeline::attention::StreamConfig with_code_tiles(pipeline::attention:
   return config;
 }
 
-/// The operands that come in FP8.
+/// The operands that are FP8.
 enum class Codes { none, keys, queries_and_keys };
 
 /// Keys of a block where FP8 is multiplied: as many as leave registers for a block's product beside the accumulators.
-/// Warps that look up pages leave fewer.
+/// Warps that look up pages leave fewer registers.
 constexpr int multiplied_keys(int head_dim, int value_dim, bool direct, bool paged) {
   const bool wide = head_dim > 128 || value_dim > 128;
   const bool narrow = head_dim == 64 && value_dim == 64;
   return narrow ? 160 : wide ? (paged ? 96 : 128) : !direct ? 96 : paged ? 128 : 160;
 }
 
-/// The same with FP8 and a paged KV cache. FP8 with wide heads leaves room for fewer keys, warps that widen leave fewer
-/// registers.
+/// The same with FP8 and a paged KV cache. FP8 with wide heads leaves room for fewer keys, and warps that convert FP8
+/// leave fewer registers.
 constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int value_dim, bool few_queries, bool direct,
                                                           Codes codes, bool paged) {
   const bool wide = head_dim > 128 || value_dim > 128;

@@ -31,7 +31,7 @@ std::int64_t all_blocks(const AttentionProblem& problem, int cluster) {
   return problem.batch * problem.heads * ceil_div(problem.queries, SplitConfig::rows) * cluster;
 }
 
-/// A cluster of so many blocks finds no row of a tile or chunk of keys missing or masked.
+/// No row of a tile, and no key of a chunk, is missing or masked in a cluster of so many blocks.
 bool is_whole(const AttentionProblem& problem, int cluster) {
   const bool sees_all = !problem.causal && problem.window_left < 0 && problem.window_right < 0;
   return sees_all && !problem.sinks && !problem.variable_length && problem.queries % SplitConfig::rows == 0 &&

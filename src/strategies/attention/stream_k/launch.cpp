@@ -31,7 +31,7 @@ static_assert(sizeof(SplitItem) == 32 && offsetof(SplitItem, parts) == 0 && offs
 
 /// Pieces of the workspace.
 struct Pieces {
-  /// The first launch leaves them to the second.
+  /// The first launch writes them for the second.
   struct Split {
     std::size_t block_count;
     std::size_t items;
@@ -71,7 +71,7 @@ StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig&
   return params;
 }
 
-/// One chunk of keys by one warp: two products of 16 keys, and the copies of keys and values.
+/// A warp's work on a chunk of keys: two products of 16 keys, and the copies of keys and values.
 Expectations expectations(const StreamKConfig& config) {
   return {.matrix_kind = "HMMA",
           .min_matrix_instructions = (config.head_dim + config.value_dim) / 16 * (config.rows / 8),
@@ -129,7 +129,7 @@ KernelLaunch merging_launch(const AttentionProblem& problem, const StreamKConfig
 std::int64_t max_tiles(const AttentionProblem& problem, const StreamKConfig& config) {
   const std::int64_t rows = problem.queries * (problem.heads / problem.kv_heads);
   const std::int64_t tiles = (rows + problem.batch * (config.rows - 1)) / config.rows;
-  const std::int64_t fewest = problem.batch > 0 ? 1 : 0;  // so that lengths are looked at where nothing is asked
+  const std::int64_t fewest = problem.batch > 0 ? 1 : 0;  // so that lengths are checked even without queries
   return std::max(tiles, fewest) * (problem.kv_heads / config.heads);
 }
 

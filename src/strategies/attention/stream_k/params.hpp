@@ -5,7 +5,7 @@
 
 namespace thresher::strategies::attention {
 
-/// An item that other blocks went on with. The block that began it writes it for the second launch.
+/// An item that other blocks continued. The block that began it writes it for the second launch.
 struct SplitItem {
   i32 parts;  ///< 0: none
   i32 batch;
@@ -25,7 +25,7 @@ struct StreamKParams {
   u64 parts;        ///< float32 [2·blocks, tile_rows, value_dim], not divided by their sums
   u64 part_sums;    ///< float32 [2·blocks, tile_rows, 2]: maximum and sum
   i32 max_blocks;   ///< of the first launch
-  i32 head_sets;    ///< of heads of keys that a chunk has
+  i32 head_sets;    ///< sets of the heads of keys of a chunk
   Divisor group;    ///< heads of one
 };
 

@@ -52,8 +52,8 @@ std::string kernel(const char* name, const StreamKConfig& config, const KernelFo
                      formats.queries == formats.output ? "" : ", " + element_argument(formats.queries));
 }
 
-/// A cluster has a tile whatever its sequence's length is, which the host does not know: only of one sequence is
-/// every tile as long. All clusters are resident at once, and each block has a chunk.
+/// A cluster has a tile whatever the length of its sequence, which the host does not know. Only with one sequence are
+/// all tiles equally long. All clusters are resident at once, and each block has a chunk.
 bool is_for_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
   const std::int64_t blocks = max_tiles(problem, config) * config.cluster;
   return problem.batch == 1 && config.cluster <= device.max_cluster &&
@@ -78,9 +78,9 @@ double moved_bytes(const AttentionProblem& problem, const StreamKConfig& config)
 }
 
 TiledKernel work_of_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
-  // Few blocks are assumed to reach at most so many times their share of the memory's rate.
+  // Few blocks are assumed to reach at most this multiple of their share of the memory's rate.
   constexpr double max_shares = 1.75;
-  // Partial results that a block sends to others, as `split` was measured to.
+  // The rate of partial results between blocks, as measured for `split`.
   constexpr double exchange_bytes_per_clock = 32;
   TiledKernel kernel;
   kernel.blocks = max_tiles(problem, config) * config.cluster;
@@ -95,8 +95,8 @@ TiledKernel work_of_clusters(const AttentionProblem& problem, const StreamKConfi
   return kernel;
 }
 
-/// Two heads in a chunk while there are chunks for all multiprocessors. A call so small that there are not, even with
-/// half as many keys in each, has half as many: its chunks are there earlier.
+/// A chunk has two heads while there are chunks for all multiprocessors. A call with too few chunks, even of half as
+/// many keys each, has chunks of half as many keys, which arrive earlier.
 void follow_extents(const AttentionProblem& problem, const Knobs& knobs, int multiprocessors, StreamKConfig& config) {
   const auto leaves_some_idle = [&](const StreamKConfig& of) { return max_units(problem, of) <= multiprocessors; };
   if (knobs.find("heads") == nullptr && problem.kv_heads % 2 == 0) {
@@ -163,7 +163,7 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
     }
     return completed;
   }
-  /// For one sequence clusters too, the larger ahead of others that are predicted to be as fast.
+  /// With one sequence clusters too, the larger before smaller ones with the same prediction.
   static std::vector<Config> candidates(const AttentionProblem& problem, const Config& own, const Knobs& knobs,
                                         const DeviceSpec& device) {
     std::vector<Config> all;

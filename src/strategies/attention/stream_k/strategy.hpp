@@ -8,7 +8,7 @@
 
 namespace thresher::strategies::attention {
 
-/// Adds its launches to a call that leaves sequences of other numbers of queries to other launches.
+/// Adds its launches for sequences with so many queries; other launches of the call take the others.
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
                   const QueryRange& queries);
 
@@ -27,15 +27,15 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knob
           .boxes = boxes};
 }
 
-/// Where heads of keys come in pairs: two where rows are narrower than the 128 bytes that come to L2 at a time. More
-/// than 16 query rows leave too few warps for two.
+/// Where heads of keys come in pairs: two if rows are narrower than the 128 bytes that L2 loads at a time. More than 16
+/// query rows leave too few warps for two.
 [[nodiscard]] constexpr int heads_of_chunk(const pipeline::attention::StreamKConfig& config) {
   const std::uint32_t narrower =
       config.key_row_bytes() < config.value_row_bytes() ? config.key_row_bytes() : config.value_row_bytes();
   return config.boxes && narrower < 128 && config.rows <= 16 ? 2 : 1;
 }
 
-/// As many stages as `shared_bytes` hold beside the rest, at most eight; at least two.
+/// As many stages as fit in `shared_bytes`: at least two, at most eight.
 [[nodiscard]] constexpr pipeline::attention::StreamKConfig with_stages(pipeline::attention::StreamKConfig config,
                                                                        std::uint32_t sequences,
                                                                        std::uint32_t shared_bytes) {
@@ -44,14 +44,14 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knob
   return config;
 }
 
-/// Tiles of query rows, no fewer than a call can have; one sequence has no more.
+/// The maximum of a call's tiles of query rows; a call with one sequence has exactly as many.
 [[nodiscard]] std::int64_t max_tiles(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
 
-/// Chunks of keys of a tile, no fewer than it can have.
+/// The maximum of a tile's chunks of keys.
 [[nodiscard]] std::int64_t max_chunks(const AttentionProblem& problem,
                                       const pipeline::attention::StreamKConfig& config);
 
-/// Chunks of keys of all tiles, no fewer than a call can have.
+/// The maximum of a call's chunks of keys, over all tiles.
 [[nodiscard]] double max_units(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
 
 /// Adds workspace and launches: two, or one with clusters. `blocks` are those that a GPU holds at once.

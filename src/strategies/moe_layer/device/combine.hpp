@@ -1,5 +1,5 @@
 #pragma once
-/// The rows of a token's choices added up in the order of the choices, in float32.
+/// Adds the weighted rows of a token's top-k assignments in their order, in float32.
 #include "machine/launch.hpp"
 #include "strategies/gemm/device/number_type.hpp"
 #include "strategies/moe_layer/params.hpp"
@@ -15,17 +15,32 @@ TH_DEVICE float as_float(float value) { return value; }
 TH_DEVICE float as_float(Half value) { return convert::to_float(value); }
 TH_DEVICE float as_float(BFloat16 value) { return convert::to_float(value); }
 
+<<<<<<< HEAD
 /// A block adds up combine_threads · thread_columns columns of one token.
+=======
+template <typename T>
+TH_DEVICE T rounded(float value) {
+  if constexpr (is_same<T, Half>) {
+    return convert::to_half(value);
+  } else if constexpr (is_same<T, BFloat16>) {
+    return convert::to_bfloat16(value);
+  } else {
+    return value;
+  }
+}
+
+/// A block combines combine_threads · thread_columns columns of one token.
+>>>>>>> abf94d1c (Say attention, append, moe_layer and word_sum in plain words)
 template <Number row_number, Number out_number>
 TH_KERNEL(combine_threads, 1)
 combine_rows_kernel(TH_GRID_CONSTANT const CombineParams params) {
   using Row = typename NumberType<row_number>::type;
   using Out = typename NumberType<out_number>::type;
-  // What one access brings, and how many of those a thread has.
+  // The elements of one access, and the accesses of a thread's columns.
   constexpr int row_width = 16 / sizeof(Row);
   constexpr int row_pieces = thread_columns / row_width;
   constexpr int out_width = 16 / sizeof(Out);
-  constexpr u32 together = 4;  // choices whose rows are asked for before the first is there
+  constexpr u32 together = 4;  // assignments whose rows are loaded at once
   launch::release_dependents();
   launch::wait_for_earlier_grids();
   const u32 token = launch::block_index().x;

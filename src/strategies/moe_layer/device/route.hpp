@@ -1,8 +1,9 @@
 #pragma once
-/// Choices sorted by expert, stably: whatever the schedule, a row is of the same choice. A block sorts so many choices
-/// and each of its warps an equal run of them, few choices too; what a warp counts is its own, so that no order depends
-/// on who comes first. Where rows are brought together, many blocks sort the same choices, each for itself, and each
-/// places its own part of them and copies their rows: none waits for another.
+/// Permutes top-k assignments by expert, stably: an assignment has the same row on every schedule. Each warp of a block
+/// has an equal run of the block's assignments and counts for itself, so
+/// the result does not depend on the warps' order.
+/// Where rows are gathered, many blocks permute the same assignments. Each places its own part and copies its rows, and
+/// none waits for another.
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/numbers.hpp"
@@ -17,7 +18,7 @@ using namespace machine;
 using gemm::gather_row;
 using gemm::RowThread;
 
-/// How many threads share a row, where a block has several: each copies 32 bytes of it, of a long one more.
+/// The threads that share a row where a block has several rows: each copies at least 32 bytes.
 TH_DEVICE u32 threads_of_row(u32 row_bytes) { return row_bytes <= 1024 ? 32 : row_bytes <= 2048 ? 64 : 128; }
 
 TH_DEVICE bool brings_rows(const RouteParams& params) { return params.gather.row_bytes > 0; }
@@ -35,10 +36,10 @@ class RouteBlock {
         sums_(counts_.offset(route_warps * keys_)),
         rows_(sums_.offset(keys_)) {}
 
-  /// Of the last choices, which are fewer than a block sorts, some blocks have no part.
+  /// The last assignments may be fewer than a block permutes, and some blocks then have no part of them.
   TH_DEVICE bool has_part() const { return own_first_ < own_end_; }
 
-  /// Counts the choices of each warp.
+  /// Counts the assignments of each warp.
   TH_DEVICE void count() const {
     for (u32 at = launch::thread_index(); at < route_warps * keys_; at += route_threads) {
       counts_.store(at, 0);
@@ -48,7 +49,7 @@ class RouteBlock {
     block::sync();
   }
 
-  /// What all warps have counted of an expert; behind it counts_ says how many earlier warps have.
+  /// The count of an expert over all warps. Afterwards counts_ has the sum of the earlier warps, from `before` on.
   TH_DEVICE u32 add_up_warps(u32 expert, u32 before) const {
     u32 all = 0;
     for (u32 of = 0; of < route_warps; ++of) {
@@ -66,7 +67,7 @@ class RouteBlock {
     }
   }
 
-  /// Leaves in counts_ how many choices of an expert precede those of a warp, and in sums_ its first row.
+  /// Leaves in counts_ the number of assignments of an expert that precede a warp's, and in sums_ its first row.
   TH_DEVICE void find_places() const {
     for (u32 expert = launch::thread_index(); expert < params_.experts; expert += route_threads) {
       u32 before = 0;
@@ -105,7 +106,7 @@ class RouteBlock {
     }
   }
 
-  /// Copies the rows of the block's own choices, some at a time; a single one all threads share.
+  /// Copies the rows of the block's own assignments, several at a time; all threads share a single one.
   TH_DEVICE void bring_rows() const {
     const u32 count = own_end_ - own_first_;
     const u32 sharing = count == 1 ? route_threads : threads_of_row(params_.gather.row_bytes);
@@ -131,8 +132,9 @@ class RouteBlock {
     }
   }
 
-  /// The warp's choices, 32 at a time: `see(choice, expert, rank)` with how many of these 32 precede it and have the
-  /// same expert. Then they are counted. None is if all precede `first`, and no more than those before `end` need be.
+  /// Calls `see(choice, expert, rank)` for the warp's assignments, 32 at a time, and then counts them. `rank` is the
+  /// number of these 32 that precede it and have the same expert. A run before `first` is skipped, as is all from `end`
+  /// on.
   template <class See>
   TH_DEVICE void for_each(u32 first, u32 end, const See& see) const {
     constexpr u32 lanes = route_warps * 32;
@@ -172,7 +174,7 @@ class RouteBlock {
     return alike;
   }
 
-  /// By one warp: sums_ becomes the sums before each expert, and behind the last all of them.
+  /// One warp calls it: sums_ becomes the sum before each expert, with the total behind the last.
   TH_DEVICE void add_up_experts() const {
     const u32 each = (params_.experts + 31) / 32;
     const u32 begin = warp::lane() * each;
@@ -204,10 +206,10 @@ class RouteBlock {
   u32 own_end_;
   Shared<u32> counts_;
   Shared<u32> sums_;
-  Shared<u32> rows_;  ///< of the block's own choices, where they are brought together
+  Shared<u32> rows_;  ///< of the block's own assignments, where they are gathered
 };
 
-/// How many choices each expert has among those of each block.
+/// Counts each expert's assignments among those of each block.
 TH_KERNEL(route_threads, 1) count_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
   launch::release_dependents();
   launch::wait_for_earlier_grids();
@@ -216,7 +218,7 @@ TH_KERNEL(route_threads, 1) count_choices_kernel(TH_GRID_CONSTANT const RoutePar
   own.store_counts();
 }
 
-/// The rest, all of it where a block sorts all choices. The grid is [blocks that sort other choices, parts of them].
+/// Permutes, and counts first where one block permutes all. The grid is [blocks of different assignments, parts].
 TH_KERNEL(route_threads, 1) place_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
   launch::release_dependents();
   launch::wait_for_earlier_grids();

@@ -1,5 +1,5 @@
 #pragma once
-/// Adds the sums of all words; every thread has every (blocks · threads)-th word.
+/// Adds the sums of all words; a thread has every (blocks · threads)-th word.
 #include "machine/machine.hpp"
 #include "strategies/word_sum/params.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-/// `pipelined`: the strategy for long sequences. Queries and weights are A operands in registers, keys and values are
-/// shared by all warpgroups of a cluster.
+/// `pipelined`: the strategy for long sequences. Queries and weights are A operands in registers. All warpgroups of a
+/// cluster share keys and values.
 #include "pipeline/attention/stream.hpp"
 #include "strategies/attention/device/output.hpp"
 #include "strategies/attention/device/transposed_tile.hpp"
@@ -41,9 +41,9 @@ struct StreamedAttention {
     /// With FP8: a block's product with some columns of its values, before it is added to the output.
     Accumulators<config.multiplies_codes ? config.product_columns() : 8> product;
     RowPair rows;
-    float dot_factor;      ///< with FP8: dot products are multiplied by it
+    float dot_factor;      ///< with FP8: the factor of dot products
     bool started = false;  ///< output holds something to add to
-    bool masked = false;   ///< some row did not see all keys of a block that it took part in
+    bool masked = false;   ///< some row did not see all keys of one of its blocks
     i32 keys = 0;          ///< of the sequence
     i32 diagonal = 0;      ///< the key under the diagonal for this thread's first row
     i32 whole_begin = 0;   ///< blocks that all of the warpgroup's rows see whole
@@ -124,7 +124,7 @@ struct StreamedAttention {
 
   TH_DEVICE static i32 key_count(const StreamedWork& work) { return work.sequence.keys; }
 
-  /// Past the sequence's keys its last box again.
+  /// Past the sequence's keys, its last box again.
   template <StreamConfig config>
   TH_DEVICE Pages pages(const StreamedWork& work, i32 block) const {
     const u32 shift = params.paging.box_shift;
@@ -134,7 +134,7 @@ struct StreamedAttention {
     return {work.sequence.kv_head, at.page, at.row, at.was_there ? 0U : pages_clamped};
   }
 
-  /// How a tile of so many columns comes from pages: each box panel by panel, which the loading warps have in turn.
+  /// A tile of so many columns in pages is copied box by box, and a box panel by panel; producer warps alternate.
   template <StreamConfig config, int columns>
   struct PageTile {
     static constexpr int row_bytes = columns * config.stored_bytes();
@@ -143,7 +143,7 @@ struct StreamedAttention {
     static constexpr u32 warps = static_cast<u32>(config.loading_warps());
   };
 
-  /// That loading warp `own` copies of a tile of so many columns.
+  /// The bytes that producer warp `own` copies of a tile of so many columns.
   template <StreamConfig config, int columns>
   TH_DEVICE u32 own_bytes(u32 own) const {
     using Copied = PageTile<config, columns>;
@@ -183,7 +183,7 @@ struct StreamedAttention {
   TH_DEVICE void widen_keys(Shared<u8> codes, Shared<u8> keys, u32 own) const {
     widen<false, WidenedTile<Element, config.keys, config.head_dim>>({codes, keys}, own, config.keys);
   }
-  /// The first `there` rows are of keys. The warp that has most of the keys has few of the values.
+  /// The first `there` rows exist. The warp with the most keys has the fewest values.
   template <StreamConfig config>
   TH_DEVICE void prepare_values(Shared<u8> codes, Shared<u8> values, u32 own, i32 there) const {
     if constexpr (config.multiplies_codes) {
@@ -202,8 +202,8 @@ struct StreamedAttention {
     }
   }
 
-  /// All lanes of the loading warp. The first block tells of the lengths of all sequences, also of those that have no
-  /// queries or are another launch's.
+  /// All lanes of the producer warp call it. The first block reports the lengths of all sequences, also of those
+  /// without queries or of another launch.
   TH_DEVICE void report(u32 flags) const {
     const u32 block = launch::block_index().x;
     const u32 own = block == 0 ? flags | wrong_lengths(params) : flags;
@@ -217,7 +217,7 @@ struct StreamedAttention {
     }
   }
 
-  /// Work and rows are found again in finish: kept, they would take registers from the main loop.
+  /// finish() computes work and rows again: kept, they would take registers from the main loop.
   template <StreamConfig config>
   TH_DEVICE WarpgroupBlocks begin(i32 index, Tile<config>& tile, i32 warpgroup) const {
     const StreamedWork work = this->template work<config>(index);
@@ -229,7 +229,7 @@ struct StreamedAttention {
     tile.whole_begin = (visible_keys(params, sequence, end - 1).begin + config.keys - 1) / config.keys;
     tile.whole_end = visible_keys(params, sequence, most(first, 0)).end / config.keys;
     tile.started = config.clears_sums();
-    if (tile.started) {  // zeros that are chosen at the end would need as many registers again
+    if (tile.started) {  // zeros selected at the end would double the registers
       clear(tile);
     }
     tile.masked = false;
@@ -244,8 +244,7 @@ struct StreamedAttention {
     return {own.begin - work.blocks.begin, own, work.blocks.end - own.end};
   }
 
-  /// With direct logits positive and finite: 0 times a score that is masked would be NaN, and the row be computed
-  /// again.
+  /// With direct logits it is positive and finite: 0 times a masked score would be NaN, and the row computed again.
   template <typename Query>
   TH_DEVICE float dot_factor(const Sequence& sequence) const {
     constexpr float smallest_float = 1.17549435e-38F;
@@ -311,7 +310,7 @@ struct StreamedAttention {
     update_softmax(tile.rows, tile.scores, factor, config.multiplies_codes ? weights_as_codes : weights_in_16_bits);
   }
 
-  /// The sum in this thread's rows, known when the softmax of a block is done.
+  /// The sum in this thread's rows, which the softmax of a block completes.
   template <StreamConfig config>
   TH_DEVICE float sum_of_weights(const Tile<config>& tile) const {
     return tile.rows.running_sum[0] + tile.rows.running_sum[1];

@@ -1,12 +1,12 @@
 #pragma once
-/// `rows`: one thread a query row, the way one would write it first; and the two steps that come next, keys and values
-/// staged in shared memory row by row, and staged in the order of their addresses. The gain of each step is measured.
+/// `rows`: one thread for a query row, as one would write it first. The two next steps stage keys and values in shared
+/// memory, row by row or in the order of their addresses. The gain of each step is measured.
 #include "strategies/attention/device/codes.hpp"
 #include "strategies/attention/device/logits.hpp"
 
 namespace thresher::strategies::attention {
 
-/// All threads of the block together: rows [first_row, first_row + count) of one head into shared memory.
+/// Copies rows [first_row, first_row + count) of one head into shared memory. All threads of the block call it.
 template <int head_dim, Staging staging>
 TH_DEVICE void stage(const Operand& operand, const Sequence& sequence, i32 first_row, i32 count, Shared<u8> tile) {
   constexpr u32 pieces = head_dim / 8;  // of 16 bytes
@@ -33,7 +33,7 @@ TH_DEVICE void stage(const Operand& operand, const Sequence& sequence, i32 first
   }
 }
 
-/// Where a thread reads a key or a value from.
+/// The source of a thread's keys or values.
 template <int head_dim, Staging staging>
 struct RowSource {
   const Operand& operand;
@@ -53,7 +53,7 @@ struct RowSource {
   }
 };
 
-/// One thread's row: its query, and what it has averaged so far.
+/// One thread's row: its query, and the average so far.
 template <typename Element, int head_dim>
 struct Row {
   float q[head_dim];

@@ -1,5 +1,5 @@
 #pragma once
-/// `simple`: one warp a query row. The baseline that the other strategies are held against.
+/// `simple`: one warp for a query row. It is the baseline of the other strategies.
 #include "strategies/attention/device/row.hpp"
 
 namespace thresher::strategies::attention {

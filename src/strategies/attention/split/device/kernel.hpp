@@ -110,7 +110,7 @@ struct SplitAttention {
     }
   }
 
-  /// The scores of a chunk are there: masks them and finds the rows' largest.
+  /// Masks a chunk's finished scores and finds the rows' largest.
   template <SplitConfig config>
   TH_DEVICE void inspect(const SplitWork& work, Tile<config>& tile, int chunk) const {
     Engine::settle(tile.scores[chunk]);
@@ -134,7 +134,7 @@ struct SplitAttention {
     }
   }
 
-  /// All chunks are inspected: the largest exponent of a row among this block's keys is known.
+  /// Follows the inspection of all chunks: the largest exponent of a row among this block's keys is known.
   template <SplitConfig config>
   TH_DEVICE void set_running_max(Tile<config>& tile) const {
     TH_UNROLL
@@ -175,7 +175,7 @@ struct SplitAttention {
     tile.started = true;
   }
 
-  /// The partial result is final: the sums cover whole rows, and a block without keys has zeros.
+  /// Makes the partial result final: the sums cover whole rows, and a block without keys has zeros.
   template <SplitConfig config>
   TH_DEVICE void finalize(Tile<config>& tile) const {
     Engine::settle(tile.output);

@@ -1,8 +1,8 @@
 #pragma once
-/// A multiplying warp's way through chunks of keys. Products are of one warp (mma), keys along M, so that few query
-/// rows waste little: S^T = K·Q^T, O^T = V^T·P^T. FP8 keys and values become halves in registers, exactly, and queries
-/// in bfloat16 halves too, after a power of two that brings their row's largest near one: what of a query is less than
-/// 2^-14 of that keeps 2^-25 of it.
+/// A consumer warp's work on chunks of keys. Products are of one warp (mma), with keys along M, so that few query rows
+/// waste little: S^T = K·Q^T, O^T = V^T·P^T. FP8 keys and values become halves in registers, exactly. Queries in
+/// bfloat16 become halves too, after a power of two that scales their row's largest to about one. An element below
+/// 2^-14 of the largest then has an error of 2^-25 of the largest.
 #include "strategies/attention/device/codes.hpp"
 #include "strategies/attention/stream_k/device/copies.hpp"
 #include "strategies/attention/stream_k/device/rows.hpp"
@@ -30,7 +30,7 @@ class StreamKChunks {
   struct State {
     matrix::Tiles<2> queries[key_steps][groups];
     float output[value_steps][groups][4];
-    float running_max[groups][2];  ///< may lie behind the largest exponent by `slack`
+    float running_max[groups][2];  ///< may be less than the largest exponent by `slack`
     float running_sum[groups][2];  ///< of this thread's keys only
     float factor[groups][2];       ///< of dot products
     float descale;                 ///< of dot products with FP8 keys
@@ -101,7 +101,7 @@ class StreamKChunks {
     }
   }
 
-  /// The value's column of this thread's first two outputs of a step; of the others, `column_distance` further on.
+  /// The value's column of this thread's first two outputs of a step; that of the others is `column_distance` further.
   TH_DEVICE static u32 column(int step) {
     const u32 own = warp::lane() / 4;
     return fp8 ? static_cast<u32>(step / 2) * 32 + own * 2 + static_cast<u32>(step % 2)
@@ -109,7 +109,7 @@ class StreamKChunks {
   }
   static constexpr u32 column_distance = fp8 ? 16 : 8;
 
-  /// Over the lanes that hold keys of the same rows.
+  /// Reduces over the lanes that hold keys of the same rows.
   template <typename Combine>
   TH_DEVICE static float over_keys(float value, const Combine& combine) {
     TH_UNROLL
@@ -132,7 +132,7 @@ class StreamKChunks {
   }
 
  private:
-  /// In the order of the keys' elements: FP8 values come four together to a thread.
+  /// In the order of the keys' elements: a thread has four neighbouring FP8 values.
   TH_DEVICE static matrix::Tiles<2> query_words(Global<Bits<QueryElement>> from) {
     const i32 own = static_cast<i32>(warp::lane() % 4);
     if constexpr (fp8_queries) {
@@ -160,7 +160,8 @@ class StreamKChunks {
     }
   }
 
-  /// A group's queries, of which four neighbouring lanes have a row; gives what they are to be multiplied by again.
+  /// Scales a group's queries to halves; four neighbouring lanes have a row. Returns the factor that undoes the
+  /// scaling.
   TH_DEVICE static float to_halves(State& state, int group) {
     float largest = 0.0F;
     const auto each_word = [&](const auto& use) {
@@ -254,7 +255,7 @@ class StreamKChunks {
     }
   }
 
-  /// A row's maximum follows its largest exponent only when that is so far ahead, as in `pipelined`.
+  /// A row's maximum changes only when its largest exponent is further ahead than this, as in `pipelined`.
   static constexpr float slack = 8.0F;
 
   TH_DEVICE static void softmax(State& state, Scores& scores, Weights& weights) {
@@ -299,7 +300,7 @@ class StreamKChunks {
     });
   }
 
-  /// Values of masked keys may be anything: `cleans` makes them zeros.
+  /// Values of masked keys may be uninitialized: `cleans` makes them zeros.
   template <bool cleans>
   TH_DEVICE void accumulate(const StreamKItem& item, State& state, Shared<u8> values, u32 warp, i32 first_key,
                             const Weights& weights) const {

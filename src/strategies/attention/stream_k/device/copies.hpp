@@ -1,5 +1,5 @@
 #pragma once
-/// Copies of the loading warps: keys and values of a chunk from their pages, by TMA in boxes or key by key.
+/// The producer warps copy keys and values of a chunk from their pages, by TMA in boxes or key by key.
 #include "strategies/attention/stream_k/device/work.hpp"
 
 namespace thresher::strategies::attention {
@@ -17,11 +17,11 @@ struct StreamKWarps {
   TH_DEVICE static u32 place(u32 warp) { return warp % warps_per_head; }
 };
 
-/// Rows of a box, which TMA brings at once.
+/// Rows of a box, which TMA loads at once.
 TH_DEVICE u32 box_rows(const StreamKParams& params) { return 1U << params.call.paging.box_shift; }
 
-/// A tile that TMA brought box by box, each box head by head and panel by panel, with chunks of 16 bytes swizzled:
-/// where the rows of one head are.
+/// The rows of one head in a tile that TMA loaded box by box. A box has its heads one after the other and a head its
+/// panels, with chunks of 16 bytes swizzled.
 struct BoxedTile {
   Shared<u8> tile;
   u32 row_bytes;
@@ -37,7 +37,7 @@ struct BoxedTile {
     const u32 in_box = index & (box_rows - 1);
     return tile.offset_bytes(((index - in_box) * heads + head * box_rows) * row_bytes + in_box * panel());
   }
-  /// The number of a chunk of 16 bytes is changed by this in a row.
+  /// Exclusively ored with the number of a chunk of 16 bytes in a row.
   TH_DEVICE u32 swizzle(u32 index) const { return panel() == 128 ? index % 8 : index / 2 % 4; }
   TH_DEVICE Shared<u8> chunk(u32 index, u32 at) const {
     const u32 each = panel() / 16;
@@ -45,8 +45,8 @@ struct BoxedTile {
   }
 };
 
-/// The work of a loading warp. A lane's `Pages` are the page and row of a box, of 32 boxes in all, or without TMA those
-/// of one key of the next chunk.
+/// The work of a producer warp. A lane's `Pages` are the page and row of one of 32 boxes, or without TMA those of one
+/// key of the next chunk.
 template <StreamKConfig config>
 class StreamKCopies {
   using Warps = StreamKWarps<config>;
@@ -70,10 +70,10 @@ class StreamKCopies {
     }
   }
 
-  /// Brings entries of the block table into L2, a few by each thread: those of the sequence with which the block begins
-  /// where all sequences have as many keys. Entries that earlier grids may still write come there too.
+  /// Prefetches entries of the block table into L2, a few by each thread. They are those of the sequence with which the
+  /// block begins where all sequences have equally many keys. Earlier grids may still write some of them.
   TH_DEVICE void prefetch_block_table(u32 own) const {
-    constexpr i32 each = 8;  // 32 bytes, the least that L2 brings
+    constexpr i32 each = 8;  // 32 bytes, the smallest load of L2
     const Paging& paging = params_.call.paging;
     const auto batch = static_cast<u32>(params_.call.batch);
     const u32 sequence = launch::block_index().x * batch / launch::block_count().x;
@@ -109,7 +109,7 @@ class StreamKCopies {
     }
   }
 
-  /// All lanes of a loading warp.
+  /// All lanes of a producer warp call it.
   TH_DEVICE void report(u32 own, u32 flags) const {
     const u32 all = warp::reduce(flags, [](u32 a, u32 b) { return a | b; });
     if (warp::lane() == 0) {
@@ -145,7 +145,7 @@ class StreamKCopies {
     }
   }
 
-  /// Each lane copies a box where it has keys of a tile of 16 which some row sees; the loading warps take turns.
+  /// Each lane copies a box where it has keys of a tile of 16 which some row sees; the producer warps alternate.
   TH_DEVICE void copy_boxes(const StreamKItem& item, Pages& pages, u32 chunk, const StreamKSlot& slot) const {
     const u32 boxes = boxes_per_chunk();
     look_up_boxes(item, pages, chunk, boxes);
@@ -173,7 +173,7 @@ class StreamKCopies {
     warp::sync();
   }
 
-  /// The loading warps copy the chunk's keys in turn; a lane knows the place of one of its warp's.
+  /// The producer warps alternate over the chunk's keys; a lane knows the place of one of its warp's keys.
   static constexpr u32 keys_per_loader = static_cast<u32>(config.keys()) / Warps::loaders;
   TH_DEVICE void look_up_key(const StreamKItem& item, Pages& pages, u32 chunk) const {
     const i32 key = static_cast<i32>((item.first_chunk + chunk) * config.keys() +

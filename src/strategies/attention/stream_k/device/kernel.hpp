@@ -1,5 +1,5 @@
 #pragma once
-/// `stream_k`: keys and values in pages, few queries a sequence.
+/// `stream_k`: a paged KV cache, and few queries in each sequence.
 #include "strategies/attention/stream_k/device/chunk.hpp"
 #include "strategies/attention/stream_k/device/merge.hpp"
 
@@ -9,9 +9,9 @@ using pipeline::attention::ItemShare;
 using pipeline::attention::PartPlace;
 using pipeline::attention::StreamKMemory;
 
-/// The operation of the skeleton. Its own subject are results: the outputs of a block's warps are merged to rows, and a
-/// row goes to the output, to a part that the second launch merges, or to the block of the cluster that merges the row.
-/// Lane l owns columns [l·V/32, (l+1)·V/32).
+/// The operation of the skeleton. Its bases load and multiply, and it merges the outputs of a block's warps to rows. A
+/// row goes to the output, to a part that the second launch merges, or to the block of the cluster that merges it. Lane
+/// l owns columns [l·V/32, (l+1)·V/32).
 template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement>
 class StreamKAttention : public StreamKCopies<config>,
                          public StreamKChunks<config, Element, KeyElement, logits, QueryElement> {
@@ -66,7 +66,7 @@ class StreamKAttention : public StreamKCopies<config>,
     }
   }
 
-  /// A row that the block has whole is finished; of any other its part is stored.
+  /// Finishes a row that the block has whole, and stores the part of any other.
   TH_DEVICE void combine_row(const StreamKItem& item, const StreamKMemory<config>& memory, const ItemShare& share,
                              u32 head, u32 row) const {
     const u32 lane = warp::lane();
@@ -86,7 +86,7 @@ class StreamKAttention : public StreamKCopies<config>,
     }
   }
 
-  /// Tells the second launch of an item that other blocks go on with.
+  /// Records, for the second launch, an item that other blocks continue.
   TH_DEVICE void record_split_item(const StreamKItem& item, u32 parts) const {
     const u32 block = launch::block_index().x;
     if (block == 0) {
@@ -98,7 +98,7 @@ class StreamKAttention : public StreamKCopies<config>,
     to.store(block * 2 + 1, {tile.queries, tile.keys, tile.first_row, static_cast<i32>(tile.rows)});
   }
 
-  /// To the block of the cluster that merges the row.
+  /// Sends the row to the block of the cluster that merges it.
   TH_DEVICE void send_row(const StreamKMemory<config>& memory, const PartPlace& to, u32 head, u32 row) const {
     const Row merged = merged_warps(memory, head, row);
     const u32 lane = warp::lane();
@@ -113,7 +113,7 @@ class StreamKAttention : public StreamKCopies<config>,
     }
   }
 
-  /// The `place`-th row that this block merges, of which `parts` blocks of the cluster have sent theirs.
+  /// Merges this block's `place`-th row, of which `parts` blocks of the cluster have sent theirs.
   TH_DEVICE void merge_cluster_row(const StreamKItem& item, const StreamKMemory<config>& memory, u32 parts, u32 place,
                                    u32 head, u32 row) const {
     Row merged = merged_parts<owned, static_cast<u32>(config.cluster)>(

@@ -1,17 +1,17 @@
 #pragma once
-/// The second launch of `stream_k`: items that several blocks had are merged from their parts.
+/// The second launch of `stream_k` merges the items that several blocks share from their parts.
 #include "strategies/attention/stream_k/device/rows.hpp"
 
 namespace thresher::strategies::attention {
 
-/// Warps of a block, which take a row at a time.
+/// Warps of a block; each takes a row at a time.
 inline constexpr int merging_warps = 4;
 
 /// Row `tile_row` of the item that `block` began, the rows of its heads one after the other.
 template <StreamKConfig config>
 struct SplitRow {
   static constexpr int owned = config.value_dim / 32;
-  // More would take registers that the blocks of the first launch leave to those which wait beside them.
+  // More would need registers beyond those that the first launch leaves to the blocks that wait beside it.
   static constexpr u32 parts_at_once = owned > 4 ? 4 : config.key_bytes == 1 ? 8 : 16;
   using Pieces = float[parts_at_once][owned];
 
@@ -97,7 +97,7 @@ TH_DEVICE void merge_row(const StreamKParams& params, u32 block, u32 tile_row) {
   finish_row<config, Element, KeyElement, logits, QueryElement>(params, tile, row, merged);
 }
 
-/// Every row that was left in parts. Grid: any number of blocks of merging_warps warps.
+/// Merges every row that the first launch left in parts. The grid has any number of blocks of merging_warps warps.
 template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement = Element>
 TH_KERNEL(merging_warps * 32, 1)
 merge_parts(TH_GRID_CONSTANT const StreamKParams params) {

@@ -1,5 +1,5 @@
 #pragma once
-/// A query row's state to its output, by one warp: lane l owns columns [l·V/32, (l+1)·V/32).
+/// One warp turns a query row's state into its output: lane l owns columns [l·V/32, (l+1)·V/32).
 #include "strategies/attention/device/row.hpp"
 #include "strategies/attention/stream_k/device/work.hpp"
 
@@ -37,8 +37,8 @@ TH_DEVICE Vector<float, wide> piece_of(const float (&from)[count], int first) {
   return piece;
 }
 
-/// A row's state from so many parts, no more than `max_parts`, in their order: `sums_of` gives a part's maximum and
-/// sum, `piece_of` where the lane's columns of it lie.
+/// Merges a row's state from its parts in their order, at most `max_parts`. `sums_of` gives a part's maximum and sum,
+/// and `piece_of` the place of the lane's columns.
 template <int owned, u32 max_parts, typename SumsOf, typename PieceOf>
 TH_DEVICE RowState<owned> merged_parts(u32 parts, const SumsOf& sums_of, const PieceOf& piece_of) {
   static_assert(max_parts <= 32);
@@ -63,7 +63,7 @@ TH_DEVICE RowState<owned> merged_parts(u32 parts, const SumsOf& sums_of, const P
   return state;
 }
 
-/// The exponent of a dot product with keys that are still to be multiplied by `descale`.
+/// The exponent of a dot product that is still to be multiplied by `descale`.
 template <Logits logits>
 TH_DEVICE float exponent_of(const Params& params, float dot, float descale) {
   return logits == Logits::general ? exponent(params, dot * descale) : dot * (params.scale_log2 * descale);
@@ -90,7 +90,7 @@ TH_DEVICE void load_elements(float (&to)[count], const Operand& operand, const P
   }
 }
 
-/// A row from the start, key by key: only those that it sees.
+/// Computes a row again, key by key: only those that it sees.
 template <StreamKConfig config, typename QueryElement, typename KeyElement, Logits logits>
 TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& tile, u32 row,
                                RowState<config.value_dim / 32>& state) {
@@ -134,8 +134,9 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
   }
 }
 
-/// Stores output and LSE of one row. One that holds a NaN is computed again where the tile's rows see different keys:
-/// 0·NaN is NaN, so that a value which the row does not see may have spoilt it.
+/// Stores output and LSE of one row. A row that holds a NaN is computed again where the tile's rows see different keys.
+/// A value that the row does not see may have
+/// spoilt it, since 0·NaN is NaN.
 template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement>
 TH_DEVICE void finish_row(const StreamKParams& params, const QueryTile& tile, u32 row,
                           RowState<config.value_dim / 32>& state) {

@@ -1,6 +1,6 @@
 #pragma once
-/// The work: tiles of query rows, the keys they see, and the directory of sequences that each block makes from the
-/// lengths on the device.
+/// Tiles of query rows, the keys they see, and the directory of sequences that each block makes from the lengths on the
+/// device.
 #include "pipeline/attention/stream_k.hpp"
 #include "strategies/attention/device/work.hpp"
 #include "strategies/attention/stream_k/params.hpp"
@@ -12,8 +12,8 @@ using pipeline::attention::StreamKConfig;
 
 TH_DEVICE i32 divided_up(i32 value, i32 by) { return (value + by - 1) / by; }
 
-/// Rows of one sequence that read the same keys: row r is query r / group of head r % group of the group's. An item's
-/// tile is that of the first of its heads of keys; those of the others differ in the head alone.
+/// Rows of one sequence that read the same keys: row r is query r / group of head r % group of the group's. An item has
+/// the tile of its first head of keys; the tiles of its other heads differ only in the head.
 struct QueryTile {
   i32 batch;
   i32 kv_head;
@@ -49,7 +49,7 @@ struct QueryTile {
   }
 };
 
-/// A tile and its units, one for each chunk of keys that it sees and at least one. A tile that has a cluster has one.
+/// A tile and its units: one for each chunk of keys that it sees, and at least one. A cluster's tile has one unit.
 struct StreamKItem {
   QueryTile tile;
   Visible seen;
@@ -66,7 +66,7 @@ struct CommonUnits {
   u32 each = 0;  ///< 0: it has seen none
   bool differ = false;
 
-  /// By all lanes of a warp: `own` are the units of an item of the lane's sequence, 0 where it has none.
+  /// All lanes of a warp call it. `own` are the units of an item of the lane's sequence, 0 where it has none.
   TH_DEVICE void see(u32 own) {
     const u32 there = warp::ballot(own > 0);
     if (there != 0) {
@@ -84,9 +84,9 @@ class KeyDirectory {
  public:
   TH_DEVICE KeyDirectory(const StreamKParams& params, Shared<u32> memory) : params_(params), memory_(memory) {}
 
-  /// All lanes of one warp. Gives flags of each lane: what was wrong with the lengths that it looked at. A sequence's
-  /// queries begin at the greatest offset so far, limited to the queries there are: sequences do not overlap, and all
-  /// of them together have no more units than a call may have.
+  /// All lanes of one warp call it, and each gets flags for the invalid lengths that it read. A sequence's queries
+  /// begin at the greatest offset so far, clamped to the number of queries. So sequences do not overlap, and all of
+  /// them have no more units than a call may have.
   TH_DEVICE u32 make() const {
     constexpr i32 each = 4;
     const Params& call = params_.call;
@@ -101,7 +101,7 @@ class KeyDirectory {
       i32 end[each];
       i32 used[each];
       load_lengths(end, used, round + static_cast<i32>(lane));
-      if (round == 0) {  // asked for together with the others
+      if (round == 0) {  // loaded together with the others
         last_offset = limited(first_offset, flags);
       }
       TH_UNROLL
@@ -165,7 +165,7 @@ class KeyDirectory {
     return item;
   }
 
-  /// The item behind another one, which is not the last.
+  /// The next item of one that is not the last.
   TH_DEVICE StreamKItem next(const StreamKItem& of) const {
     const u32 first_unit = of.first_unit + of.units;
     if (memory_.load(word(of.tile.batch + 1)) > first_unit) {
@@ -200,7 +200,7 @@ class KeyDirectory {
     }
   }
 
-  /// The value of this lane and of all lanes before it.
+  /// The sum over this lane and all lanes before it.
   TH_DEVICE static u32 sum_to_lane(u32 sum, u32 lane) {
     TH_UNROLL
     for (u32 distance = 1; distance < 32; distance *= 2) {
@@ -218,7 +218,7 @@ class KeyDirectory {
     memory_.store(at + 3, static_cast<u32>(keys));
   }
 
-  /// The first item of a sequence, but for the keys that it sees.
+  /// The first item of a sequence, without the keys that it sees.
   TH_DEVICE StreamKItem first_of(i32 batch) const {
     StreamKItem item{};
     item.first_unit = memory_.load(word(batch));
@@ -254,7 +254,8 @@ class KeyDirectory {
                                  : 0;
   }
 
-  /// The units of each tile of a sequence: the chunks that a single tile sees, else no fewer than any of them sees.
+  /// The units of each tile of a sequence: the chunks that a single tile sees, else at least as many as any of them
+  /// sees.
   TH_DEVICE u32 units_of_tile(i32 queries, i32 keys, i32 tiles) const {
     if constexpr (config.is_clustered()) {
       return 1;
