@@ -1,17 +1,77 @@
 #pragma once
-/// The families of attention with one kernel, which is launched once on a Hopper GPU.
+/// The parts of attention's families: what their kernels take, the problems on which these are tested, and the base of
+/// families with one kernel, which is launched once on a Hopper GPU.
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "strategies/attention/abilities.hpp"
+#include "core/device_spec.hpp"
 #include "strategies/attention/launch.hpp"
-#include "strategies/attention/samples.hpp"
 #include "strategies/kernel_strategy.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::strategies::attention {
+
+/// The problems that a kernel takes beside the plain case; others are refused.
+struct Abilities {
+  bool pages = false;
+  bool sinks = false;
+  bool fp8_keys = false;
+  bool fp8_queries = false;
+  std::vector<std::int64_t> head_dims{64, 128};
+  std::vector<std::int64_t> value_dims{};  ///< that need not be the head's; none: values are as wide as keys
+};
+
+/// Every ability, with heads and values of `dims` columns, which need not be as wide as each other.
+[[nodiscard]] Abilities all_abilities(const std::vector<std::int64_t>& dims);
+
+/// Why a kernel of such abilities cannot run the problem: a sentence for each reason.
+[[nodiscard]] std::vector<std::string> beyond(const Abilities& abilities, const AttentionProblem& problem);
+
+/// Why a kernel with these extents cannot run the problem on the device.
+[[nodiscard]] std::vector<std::string> beyond(const Geometry& geometry, const AttentionProblem& problem,
+                                              const DeviceSpec& device);
+
+/// Why `strategy` runs on no such device.
+[[nodiscard]] std::optional<std::string> unless_hopper(std::string_view strategy, const DeviceSpec& device);
+/// The same for a strategy that takes only a paged KV cache.
+[[nodiscard]] std::optional<std::string> unless_pages_on_hopper(std::string_view strategy,
+                                                                const AttentionProblem& problem,
+                                                                const DeviceSpec& device);
+
+/// One long problem for each format and head dimension: a kernel each, whatever the lengths are.
+[[nodiscard]] std::vector<Sample<AttentionProblem>> long_sequences();
+
+/// A dense problem of two heads whose code is that of `problem`, and whose logits are of its kind.
+[[nodiscard]] AttentionProblem dense_like(const AttentionProblem& problem, std::int64_t queries, std::int64_t keys);
+
+/// Small problems whose code is `problem`'s. One is causal and larger than a tile; only one is, since it takes most of
+/// the time. Another has a window in which some rows see no key, and the last has sequences of several lengths.
+[[nodiscard]] std::vector<AttentionProblem> ragged_like(const AttentionProblem& problem, std::int64_t tile_rows,
+                                                        std::int64_t keys);
+
+/// `problem`, causal and with a paged KV cache: pages of `page` rows, as many as its sequences can fill.
+[[nodiscard]] AttentionProblem in_pages(AttentionProblem problem, std::int64_t page);
+
+/// The extents of a small problem with a paged KV cache.
+struct PagedExtents {
+  std::int64_t batch;
+  std::int64_t max_kv_heads;
+  std::int64_t max_group;  ///< query heads of a head of keys
+  std::int64_t queries;
+  std::int64_t keys;
+};
+[[nodiscard]] AttentionProblem paged_like(const AttentionProblem& problem, const PagedExtents& extents);
+
+/// The strategy of a family.
+template <class Family>
+const Strategy<AttentionProblem>& strategy_of() {
+  static const KernelStrategy<Family> strategy;
+  return strategy;
+}
 
 /// The configuration that a kernel is compiled for, and how it is launched.
 template <class Kernel>

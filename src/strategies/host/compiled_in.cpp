@@ -2,13 +2,11 @@
 
 #include <map>
 
-#include "strategies/append/host/emulated.hpp"
-#include "strategies/attention/host/emulated.hpp"
 #include "strategies/gemm/tcgen05/kernel.hpp"
 #include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
 #include "strategies/gemm/wgmma/emulated.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
-#include "strategies/moe_layer/host/emulated.hpp"
+#include "strategies/host/emulated_kernels.hpp"
 
 namespace thresher::strategies {
 namespace {

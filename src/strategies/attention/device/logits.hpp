@@ -38,6 +38,22 @@ TH_DEVICE float lse_of(float running_max, float sum) {
   return (running_max + math::log2_approx(sum)) * natural_log_of_2;
 }
 
+/// The effect of one more key on a row: the factor of its accumulators so far, and the key's weight.
+struct KeyWeight {
+  float factor;
+  float weight;
+};
+
+/// Adds a key of this exponent to a row's running maximum and sum.
+TH_DEVICE KeyWeight add_key(float& running_max, float& sum, float power) {
+  const float new_max = finite(math::max(running_max, power));
+  const float factor = math::exp2_approx(running_max - new_max);
+  const float weight = math::exp2_approx(power - new_max);
+  running_max = new_max;
+  sum = math::fma(sum, factor, weight);
+  return {factor, weight};
+}
+
 /// The factor that makes a row's accumulators its output, and the row's LSE.
 struct RowEnd {
   float factor;

@@ -62,6 +62,18 @@ TH_DEVICE void store_rows(const Params& params, const Sequence& sequence, const 
   }
 }
 
+/// Stores the LSE of a quad's two rows, by its first lane.
+TH_DEVICE void store_lse(const Params& params, const Sequence& sequence, const i32 (&row)[2], const RowEnd (&end)[2]) {
+  if (wants_lse(params) && warp::lane() % 4 == 0) {
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      if (row[half] >= 0) {
+        store_lse(params, sequence, row[half], end[half].lse);
+      }
+    }
+  }
+}
+
 /// The lanes whose row of each half is stored and holds a NaN.
 struct SpoiltLanes {
   u32 of_half[2] = {};

@@ -250,6 +250,11 @@ TH_DEVICE i64 element_offset(const Operand& operand, i32 batch, i32 head, i32 ro
   return batch * operand.batch_stride + head * operand.head_stride + row * operand.row_stride;
 }
 
+/// A place in the map of queries, keys or values that are not in pages.
+TH_DEVICE At<5> map_place(const Params& params, const Sequence& sequence, i32 row, i32 panel, i32 head) {
+  return {0, row, panel, head, is_variable_length(params) ? 0 : sequence.batch};
+}
+
 TH_DEVICE void store_lse(const Params& params, const Sequence& sequence, i32 query, float value) {
   Global<float>{params.lse}.store(sequence.batch * params.lse_batch_stride + sequence.head * params.lse_head_stride +
                                       (sequence.first_query + query),

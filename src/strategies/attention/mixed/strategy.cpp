@@ -100,9 +100,6 @@ struct Mixed : FamilyDefaults<AttentionProblem, Config> {
 
 }  // namespace
 
-const Strategy<AttentionProblem>& mixed_strategy() {
-  static const KernelStrategy<Mixed> strategy;
-  return strategy;
-}
+const Strategy<AttentionProblem>& mixed_strategy() { return strategy_of<Mixed>(); }
 
 }  // namespace thresher::strategies::attention

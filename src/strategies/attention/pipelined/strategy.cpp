@@ -62,7 +62,7 @@ struct Pipelined : OneKernel<Pipelined, StreamConfig> {
     return config.has_codes() ? Config{with_code_tiles(config), config.dependent_launch} : config;
   }
 
-  static Abilities abilities() { return all_abilities(); }
+  static Abilities abilities() { return all_abilities({64, 128, 192, 256}); }
   static std::vector<Knobs> sample_knobs() { return {{{"multicast", "2"}}}; }
   static std::vector<std::string> limits(const AttentionProblem& problem, const Config& config) {
     std::vector<std::string> all;
@@ -169,9 +169,6 @@ std::string pipelined_expression(const StreamConfig& config, Format format, Logi
                      element_argument(format), logits_argument(logits));
 }
 
-const Strategy<AttentionProblem>& pipelined_strategy() {
-  static const KernelStrategy<Pipelined> strategy;
-  return strategy;
-}
+const Strategy<AttentionProblem>& pipelined_strategy() { return strategy_of<Pipelined>(); }
 
 }  // namespace thresher::strategies::attention

@@ -182,9 +182,6 @@ std::string split_expression(const SplitConfig& config, Format format, Logits lo
                      element_argument(format), logits_argument(logits));
 }
 
-const Strategy<AttentionProblem>& split_strategy() {
-  static const KernelStrategy<Split> strategy;
-  return strategy;
-}
+const Strategy<AttentionProblem>& split_strategy() { return strategy_of<Split>(); }
 
 }  // namespace thresher::strategies::attention

@@ -15,13 +15,6 @@ namespace {
 using pipeline::attention::StreamKConfig;
 using Config = Launched<StreamKConfig>;
 
-const Abilities abilities{.pages = true,
-                          .sinks = true,
-                          .fp8_keys = true,
-                          .fp8_queries = true,
-                          .head_dims = {64, 128, 256},
-                          .value_dims = {64, 128, 256}};
-
 const KnobTable<Config>& stream_k_knobs() {
   static const KnobTable<Config> table{
       "thresher::pipeline::attention::StreamKConfig",
@@ -185,7 +178,7 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
   }
   static std::vector<std::string> infeasible_reasons(const AttentionProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
-    std::vector<std::string> all = beyond(abilities, problem);
+    std::vector<std::string> all = beyond(all_abilities({64, 128, 256}), problem);
     if (!all.empty()) {
       return all;
     }
@@ -301,9 +294,6 @@ std::string merge_parts_expression(const StreamKConfig& config, const KernelForm
   return kernel("merge_parts", config, formats, logits);
 }
 
-const Strategy<AttentionProblem>& stream_k_strategy() {
-  static const KernelStrategy<StreamK> strategy;
-  return strategy;
-}
+const Strategy<AttentionProblem>& stream_k_strategy() { return strategy_of<StreamK>(); }
 
 }  // namespace thresher::strategies::attention

@@ -97,19 +97,18 @@ struct StreamedAttention {
             blocks_of<config.keys>(work.sequence, work.first_row, work.first_row + cluster_rows)};
   }
 
-  TH_DEVICE i32 map_batch(const Sequence& sequence) const { return is_variable_length(params) ? 0 : sequence.batch; }
-
   TH_DEVICE void copy_queries(const Slot& slot, const StreamedWork& work) const {
     slot.copy(0, params.query_map,
-              At{0, work.sequence.first_query + work.first_row, 0, work.sequence.head, map_batch(work.sequence)});
+              map_place(params, work.sequence, work.sequence.first_query + work.first_row, 0, work.sequence.head));
   }
   TH_DEVICE void copy_keys(const Slot& slot, u32 offset, const StreamedWork& work, i32 key, i32 panel) const {
-    slot.copy(offset, params.key_map,
-              At{0, work.sequence.first_key + key, panel, work.sequence.kv_head, map_batch(work.sequence)});
+    slot.copy(offset, params.key_map, key_place(work.sequence, key, panel));
   }
   TH_DEVICE void copy_values(const Slot& slot, u32 offset, const StreamedWork& work, i32 key, i32 panel) const {
-    slot.copy(offset, params.value_map,
-              At{0, work.sequence.first_key + key, panel, work.sequence.kv_head, map_batch(work.sequence)});
+    slot.copy(offset, params.value_map, key_place(work.sequence, key, panel));
+  }
+  TH_DEVICE At<5> key_place(const Sequence& sequence, i32 key, i32 panel) const {
+    return map_place(params, sequence, sequence.first_key + key, panel, sequence.kv_head);
   }
 
   // ---- paged KV cache
@@ -415,14 +414,7 @@ struct StreamedAttention {
     }
     const SpoiltLanes spoilt = tile.masked ? find_spoilt_rows(row, tile.output) : SpoiltLanes{};
     store_rows<Element>(params, work.sequence, row, 0, tile.output);
-    if (wants_lse(params) && warp::lane() % 4 == 0) {
-      TH_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        if (row[half] >= 0) {
-          store_lse(params, work.sequence, row[half], row_end[half].lse);
-        }
-      }
-    }
+    store_lse(params, work.sequence, row, row_end);
     recompute_rows<Element, QueryElement<config>, KeyElement<config>, config.head_dim, config.value_dim>(
         params, work.sequence, row, spoilt, 0, config.value_dim);
   }

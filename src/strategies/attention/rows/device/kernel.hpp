@@ -96,11 +96,7 @@ struct Row {
 
   template <typename Source>
   TH_DEVICE void add_key(const Source& values, i32 key, float power) {
-    const float new_max = finite(math::max(running_max, power));
-    const float factor = math::exp2_approx(running_max - new_max);
-    const float weight = math::exp2_approx(power - new_max);
-    running_max = new_max;
-    sum = math::fma(sum, factor, weight);
+    const auto [factor, weight] = attention::add_key(running_max, sum, power);
     TH_UNROLL
     for (int index = 0; index < head_dim / 8; ++index) {
       const Vector<u32, 4> piece = values.piece(key, index);

@@ -72,21 +72,15 @@ struct SplitAttention {
     return split;
   }
 
-  TH_DEVICE i32 map_batch(const Sequence& sequence) const { return is_variable_length(params) ? 0 : sequence.batch; }
-
   TH_DEVICE void copy_queries(const Slot& slot, const SplitWork& work) const {
     slot.copy(0, params.query_map,
-              At{0, work.sequence.first_query + work.first_row, 0, work.sequence.head, map_batch(work.sequence)});
+              map_place(params, work.sequence, work.sequence.first_query + work.first_row, 0, work.sequence.head));
   }
   TH_DEVICE void copy_keys(const Slot& slot, const SplitWork& work, int chunk) const {
-    slot.copy(0, params.key_map,
-              At{0, work.sequence.first_key + work.first_key + chunk * SplitConfig::chunk, 0, work.sequence.kv_head,
-                 map_batch(work.sequence)});
+    slot.copy(0, params.key_map, chunk_place(work, chunk));
   }
   TH_DEVICE void copy_values(const Slot& slot, const SplitWork& work, int chunk) const {
-    slot.copy(0, params.value_map,
-              At{0, work.sequence.first_key + work.first_key + chunk * SplitConfig::chunk, 0, work.sequence.kv_head,
-                 map_batch(work.sequence)});
+    slot.copy(0, params.value_map, chunk_place(work, chunk));
   }
 
   template <SplitConfig config>
@@ -280,13 +274,8 @@ struct SplitAttention {
     }
     scale_rows(tile.merged, row_end[0].factor, row_end[1].factor);
     store_rows<Element>(params, work.sequence, row, first_column, tile.merged);
-    if (work.rank == 0 && wants_lse(params) && warp::lane() % 4 == 0) {
-      TH_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        if (row[half] >= 0) {
-          store_lse(params, work.sequence, row[half], row_end[half].lse);
-        }
-      }
+    if (work.rank == 0) {
+      store_lse(params, work.sequence, row, row_end);
     }
     if (!config.whole && may_be_spoilt(work)) {
       recompute_rows<Element, Element, Element, config.head_dim, config.head_dim>(
@@ -296,6 +285,11 @@ struct SplitAttention {
   }
 
  private:
+  TH_DEVICE At<5> chunk_place(const SplitWork& work, int chunk) const {
+    return map_place(params, work.sequence, work.sequence.first_key + work.first_key + chunk * SplitConfig::chunk, 0,
+                     work.sequence.kv_head);
+  }
+
   /// Rows of whole tiles all see keys and have no sink.
   template <SplitConfig config>
   TH_DEVICE RowEnd end_of(const Tile<config>& tile, int half, i32 head, bool sees) const {

@@ -122,11 +122,7 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
       dot = math::fma(q[i], piece[i], dot);
     }
     const float power = exponent_of<logits>(call, warp::reduce(dot, [](float a, float b) { return a + b; }), descale);
-    const float next = finite(math::max(state.max, power));
-    const float factor = math::exp2_approx(state.max - next);
-    const float weight = math::exp2_approx(power - next);
-    state.max = next;
-    state.sum = math::fma(state.sum, factor, weight);
+    const auto [factor, weight] = add_key(state.max, state.sum, power);
     TH_UNROLL
     for (int i = 0; i < owned_values; ++i) {
       state.output[i] = math::fma(weight, value[i], state.output[i] * factor);

@@ -1,7 +1,6 @@
-#include "strategies/append/host/emulated.hpp"
-
 #include "strategies/append/call.hpp"
 #include "strategies/append/device/kernel.hpp"
+#include "strategies/host/emulated_kernels.hpp"
 
 namespace thresher::strategies::append {
 namespace {

@@ -1,5 +1,3 @@
-#include "strategies/attention/host/emulated.hpp"
-
 #include <array>
 
 #include "strategies/attention/pipelined/device/kernel.hpp"
@@ -7,6 +5,7 @@
 #include "strategies/attention/simple/device/kernel.hpp"
 #include "strategies/attention/split/device/kernel.hpp"
 #include "strategies/attention/split/strategy.hpp"
+#include "strategies/host/emulated_kernels.hpp"
 
 namespace thresher::strategies::attention {
 namespace {

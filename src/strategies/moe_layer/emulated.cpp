@@ -1,6 +1,5 @@
-#include "strategies/moe_layer/host/emulated.hpp"
-
 #include "strategies/gemm/formats.hpp"
+#include "strategies/host/emulated_kernels.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/device/combine.hpp"
 #include "strategies/moe_layer/device/route.hpp"
