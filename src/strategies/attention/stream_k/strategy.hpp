@@ -44,20 +44,6 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knob
   return config;
 }
 
-/// The maximum of a call's tiles of query rows; a call with one sequence has exactly as many.
-[[nodiscard]] std::int64_t max_tiles(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
-
-/// The maximum of a tile's chunks of keys.
-[[nodiscard]] std::int64_t max_chunks(const AttentionProblem& problem,
-                                      const pipeline::attention::StreamKConfig& config);
-
-/// The maximum of a call's chunks of keys, over all tiles.
-[[nodiscard]] double max_units(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
-
-/// Adds workspace and launches: two, or one with clusters. `blocks` are those that a GPU holds at once.
-void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config,
-                  bool dependent, int blocks, const QueryRange& queries);
-
 /// The names of the kernel and of the one that merges parts, which clusters do without.
 [[nodiscard]] std::string stream_k_expression(const pipeline::attention::StreamKConfig& config,
                                               const KernelFormats& formats, Logits logits);
