@@ -1,6 +1,6 @@
 #pragma once
-/// The parts of attention's families: what their kernels take, the problems on which these are tested, and the base of
-/// families with one kernel, which is launched once on a Hopper GPU.
+/// The parts that attention's families share: the abilities of their kernels, and the problems on which they are
+/// tested. It also has the base of families with one kernel, which is launched once on a Hopper GPU.
 #include <cstdint>
 #include <optional>
 #include <string>
