@@ -1,9 +1,5 @@
 #pragma once
-<<<<<<< HEAD
 /// Helpers that bind a launch to its tensors, for every operation.
-=======
-/// Tools that bind a launch to its tensors, whatever the operation.
->>>>>>> abf94d1c (Say attention, append, moe_layer and word_sum in plain words)
 #include <cstdint>
 #include <string>
 #include <utility>

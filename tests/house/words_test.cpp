@@ -21,13 +21,7 @@ using thresher::house::source_files;
 
 /// Folders whose comments still break the rules. The list only gets shorter.
 const std::vector<std::string_view> not_yet_clean{
-<<<<<<< HEAD
-    "src/strategies",
-=======
-    "src/ops",
     "src/strategies/gemm",
-    "src/strategies/host",
->>>>>>> abf94d1c (Say attention, append, moe_layer and word_sum in plain words)
 };
 
 /// Words that no sentence begins with: such a sentence has no subject.

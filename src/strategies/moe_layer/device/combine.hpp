@@ -15,22 +15,7 @@ TH_DEVICE float as_float(float value) { return value; }
 TH_DEVICE float as_float(Half value) { return convert::to_float(value); }
 TH_DEVICE float as_float(BFloat16 value) { return convert::to_float(value); }
 
-<<<<<<< HEAD
-/// A block adds up combine_threads · thread_columns columns of one token.
-=======
-template <typename T>
-TH_DEVICE T rounded(float value) {
-  if constexpr (is_same<T, Half>) {
-    return convert::to_half(value);
-  } else if constexpr (is_same<T, BFloat16>) {
-    return convert::to_bfloat16(value);
-  } else {
-    return value;
-  }
-}
-
 /// A block combines combine_threads · thread_columns columns of one token.
->>>>>>> abf94d1c (Say attention, append, moe_layer and word_sum in plain words)
 template <Number row_number, Number out_number>
 TH_KERNEL(combine_threads, 1)
 combine_rows_kernel(TH_GRID_CONSTANT const CombineParams params) {

@@ -98,10 +98,7 @@ std::vector<Access> accesses(const ProductProblem& problem, const Config& config
   if (config.matrices == 2) {
     all.push_back({Access::Memory::tensor, up_index, Access::Use::reads});
   }
-  add_common_accesses(problem, all);
-  if (config.profiled) {
-    all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
-  }
+  add_common_accesses(problem, config.profiled, all);
   return all;
 }
 
