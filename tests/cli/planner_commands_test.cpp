@@ -63,7 +63,7 @@ TEST(PlanCommand, ListsTheKnobsOfEveryStrategy) {
   const Outcome outcome = run("plan --help-knobs");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("\npingpong: "), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("block_tokens         the most tokens of a tile: 8, 16, 32, 64, 128, 256"),
+  EXPECT_NE(outcome.out.find("block_tokens         the most tokens of a tile: 8, 16, 32, 64, 96, 128, 160, 192, 256"),
             std::string::npos);
 }
 

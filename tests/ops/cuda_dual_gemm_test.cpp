@@ -230,7 +230,7 @@ TEST(CudaReference, IsTheDefinition) {
         Case tested(DualGemmCase::random(problem, layout));
         const OnGpu out(static_cast<std::size_t>(problem.m * problem.n) * sizeof(double));
         test::on_gpu::reference_dual_gemm(Stream{}, problem, tested.a.tensor(), tested.b1.tensor(), tested.b2.tensor(),
-                                      static_cast<double*>(out.data()));
+                                          static_cast<double*>(out.data()));
         runtime::synchronize_device(0);
         EXPECT_TRUE(out.guards_intact());
         const std::vector<double> got = out.download<double>();

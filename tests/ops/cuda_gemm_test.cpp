@@ -108,16 +108,17 @@ TEST_P(CudaGemmOf, IsRightForAnyNumberOfRows) {
   for (const std::int64_t most : {16, 300}) {
     GemmProblem problem = gemm_problem(GetParam(), most == 300);
     problem.m = most;
-    for_every_choice(strategies::gemm::ProductProblem(problem).grouped(), [&](const GroupedStrategy& strategy, const Knobs& knobs) {
-      ++choices;
-      for (const bool is_packed : {false, true}) {
-        GemmCase host(problem, Format::bf16, {.out_row_gap = is_packed ? 3 : 0});
-        GpuGemm gemm(host, {.strategy = std::string(strategy.name()), .knobs = knobs}, is_packed);
-        for (const std::int64_t rows : {most, most - 7, most / 3, std::int64_t{1}, std::int64_t{0}}) {
-          EXPECT_EQ(gemm.run_and_judge(rows), "") << rows << " of " << most << (is_packed ? ", packed" : "");
-        }
-      }
-    });
+    for_every_choice(
+        strategies::gemm::ProductProblem(problem).grouped(), [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+          ++choices;
+          for (const bool is_packed : {false, true}) {
+            GemmCase host(problem, Format::bf16, {.out_row_gap = is_packed ? 3 : 0});
+            GpuGemm gemm(host, {.strategy = std::string(strategy.name()), .knobs = knobs}, is_packed);
+            for (const std::int64_t rows : {most, most - 7, most / 3, std::int64_t{1}, std::int64_t{0}}) {
+              EXPECT_EQ(gemm.run_and_judge(rows), "") << rows << " of " << most << (is_packed ? ", packed" : "");
+            }
+          }
+        });
   }
   EXPECT_GT(choices, 0);
 }
@@ -140,19 +141,20 @@ TEST_P(CudaGemmOf, EdgeShapes) {
 TEST_P(CudaGemmOf, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_HOPPER();
   const GemmProblem problem = gemm_problem(GetParam(), false);
-  for_every_choice(strategies::gemm::ProductProblem(problem).grouped(), [&](const GroupedStrategy& strategy, const Knobs& knobs) {
-    GemmCase host(problem);
-    GpuGemm gemm(host, {.strategy = std::string(strategy.name()), .knobs = knobs}, false);
-    ASSERT_EQ(gemm.run_and_judge(problem.m), "");
-    const std::vector<std::uint8_t> first = gemm.bytes();
-    for (int repeat = 0; repeat < 1000; ++repeat) {
-      gemm.enqueue(problem.m);
-      if (repeat % 50 == 49) {
-        runtime::synchronize({}, 0);
-        ASSERT_EQ(gemm.bytes(), first) << repeat;
-      }
-    }
-  });
+  for_every_choice(strategies::gemm::ProductProblem(problem).grouped(),
+                   [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+                     GemmCase host(problem);
+                     GpuGemm gemm(host, {.strategy = std::string(strategy.name()), .knobs = knobs}, false);
+                     ASSERT_EQ(gemm.run_and_judge(problem.m), "");
+                     const std::vector<std::uint8_t> first = gemm.bytes();
+                     for (int repeat = 0; repeat < 1000; ++repeat) {
+                       gemm.enqueue(problem.m);
+                       if (repeat % 50 == 49) {
+                         runtime::synchronize({}, 0);
+                         ASSERT_EQ(gemm.bytes(), first) << repeat;
+                       }
+                     }
+                   });
 }
 
 }  // namespace

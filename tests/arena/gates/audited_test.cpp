@@ -23,6 +23,7 @@
 #include "ops/cuda_programs.hpp"
 #include "ops/forecast.hpp"
 #include "strategies/gemm/registry.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
@@ -251,7 +252,7 @@ TEST(GroupedMachineCode, IsWhatItsStrategyPromises) {
   const DeviceSpec& device = device_spec("H200");
   std::vector<std::pair<const Strategy*, strategies::Sample<strategies::gemm::ProductProblem>>> all;
   for (const Strategy* const strategy : strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda)) {
-    for (const strategies::Sample<strategies::gemm::ProductProblem>& sample : strategy->built_in()) {
+    for (const auto& sample : strategies::gemm::dense_or_not(strategy->built_in(), false)) {
       if (!strategy->unsupported_reason(sample.problem, device)) {
         all.emplace_back(strategy, sample);
       }

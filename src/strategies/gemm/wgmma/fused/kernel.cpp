@@ -55,18 +55,18 @@ machine::TensorMapDescription output_map(const Config& config, const Tensor& c) 
 Params scalars(const Config& config, const ProductProblem& problem, const CallTensors& call) {
   const FinishParams finish = finish_params(problem, call);
   const CallExtents extents = extents_of(call);
+  const std::int64_t rows = extents.rows;
   Params params{};
   params.c = finish.c;
   params.profile = {profile_address(call)};
   params.c_row_stride = finish.row_stride;
-  params.m = narrow(extents.rows);
+  params.m = narrow(rows);
   params.n = finish.n;
   params.k = narrow(extents.k);
   params.c_wide = finish.wide;
-  params.token_tiles = narrow(round_up(ceil_div(extents.rows, block_tokens(config)), config.multicast));
+  params.token_tiles = narrow(round_up(ceil_div(rows, block_tokens(config)), config.multicast));
   params.output_tiles = narrow(ceil_div(extents.n, config.block_outputs));
-  params.token_rows =
-      narrow(std::min<std::int64_t>({round_up(extents.rows, 8), block_tokens(config), max_tma_box_rows}));
+  params.token_rows = narrow(std::min<std::int64_t>({round_up(rows, 8), block_tokens(config), max_tma_box_rows}));
   params.alpha = finish.alpha;
   params.limit = finish.limit;
   params.up_offset = finish.up_offset;
