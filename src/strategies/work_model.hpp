@@ -17,8 +17,8 @@ namespace thresher::strategies {
 struct StepWork {
   MatrixType matrix_type = MatrixType::bits16;
   double matrix_operations = 0;  ///< a multiplication and an addition are two; padding of the tile included
-  /// The measured share of the tensor cores' rate when products bound the loop, with all that it cannot hide. 0 if not
-  /// measured: the calibration's losses are used.
+  /// The measured share of the tensor cores' rate when products bound the loop, with all that it cannot hide. It is 0
+  /// if not measured; then the calibration's losses are used.
   double matrix_share = 0;
   double shared_bytes = 0;       ///< moved into and out of shared memory by copies and threads
   double shared_read_bytes = 0;  ///< read by the tensor cores, which share rows among readers

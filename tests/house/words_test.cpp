@@ -19,11 +19,6 @@ namespace fs = std::filesystem;
 using thresher::house::read;
 using thresher::house::source_files;
 
-/// Folders whose comments still break the rules. The list only gets shorter.
-const std::vector<std::string_view> not_yet_clean{
-    "src/strategies/gemm",
-};
-
 /// Words that no sentence begins with: such a sentence has no subject.
 constexpr std::array<std::string_view, 4> forbidden_beginnings{"Of", "What", "Whoever", "Whose"};
 
@@ -317,25 +312,11 @@ TEST(Words, AnIdentifierOrAQuotationBreaksNoRule) {
   EXPECT_FALSE(broken_rule("The key \"opinion\" of a file."));
 }
 
-TEST(Words, FoldersThatAreNotYetCleanExist) {
-  for (const std::string_view folder : not_yet_clean) {
-    EXPECT_TRUE(fs::is_directory(fs::path(THRESHER_SOURCE_DIR) / folder)) << folder;
-  }
-}
-
-bool is_clean(const std::string& file) {
-  return std::none_of(not_yet_clean.begin(), not_yet_clean.end(),
-                      [&](std::string_view folder) { return file.starts_with(std::string(folder) + "/"); });
-}
-
 TEST(Words, CommentsAreInPlainWords) {
   const fs::path root(THRESHER_SOURCE_DIR);
   for (const char* folder : {"src", "include"}) {
     for (const fs::path& path : source_files(root / folder)) {
       const std::string file = fs::relative(path, root).string();
-      if (!is_clean(file)) {
-        continue;
-      }
       for (const Sentence& sentence : sentences_of(read(path))) {
         const std::optional<std::string> rule = broken_rule(sentence.text);
         EXPECT_FALSE(rule.has_value()) << file << ":" << sentence.line << ": " << sentence.text << "\n"

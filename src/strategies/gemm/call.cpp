@@ -20,7 +20,7 @@ Biases biases_of(const Tensor& view) {
   return {{device_address(view.data)}, view.strides[0], view.strides[1], number_of(view.format)};
 }
 
-/// Of what is found, slots of a matrix of scales each; of what is given, slots of one.
+/// Dynamic scales are written: with slots, a matrix for each. A static scale is read: with slots, one for each.
 OutputScaleParams output_scales(const Tensor& c) {
   OutputScaleParams params{};
   const bool has_slots = c.rank == 3;
@@ -88,7 +88,7 @@ void add_status(const ProductProblem& problem, std::int64_t blocks, PlannedCall&
 }
 
 std::int64_t max_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs) {
-  // Of packed rows every group may have a tile of one row.
+  // Each group of packed rows may have a tile of one row.
   const std::int64_t groups = std::min(extents.experts, extents.rows);
   const std::int64_t row_tiles = extents.has_slots ? size_product(extents.experts, ceil_div(extents.rows, tile_rows))
                                                    : groups + (extents.rows - groups) / tile_rows;

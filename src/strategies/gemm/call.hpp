@@ -39,7 +39,7 @@ struct CallExtents {
 };
 [[nodiscard]] CallExtents extents_of(const CallTensors& call);
 
-/// The most tiles that the groups of a call can have, whatever their rows: what the grid is made for.
+/// Returns how many tiles the groups of a call can have at most, whatever their rows. The grid is made for that number.
 [[nodiscard]] std::int64_t max_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs);
 
 /// The first piece of a call's workspace, for a product of at most so many blocks; dense calls have none.
@@ -64,7 +64,7 @@ struct TokenRows {
 /// Tokens of 16 bits where they lie.
 [[nodiscard]] TokenRows token_rows(const CallTensors& call, machine::ElementType element);
 
-/// What every product reads and writes beside tokens and weights; a profiled one writes timestamps too.
+/// Adds what every product reads and writes beside tokens and weights. A profiled product writes timestamps too.
 void add_common_accesses(const ProductProblem& problem, bool is_profiled, std::vector<Access>& accesses);
 
 /// Sets the members that every parameter of a dense dual GEMM with static tiles has.

@@ -50,7 +50,7 @@ Knob<Config> activation_knob(std::string_view name, ActivationCode Config::* mem
                                                      ""));
 }
 
-/// Nobody's choice either: `thresher profile` sets it.
+/// This knob is not a choice either: `thresher profile` sets it.
 template <class Config>
 Knob<Config> ablation_knob(std::string_view name, pipeline::Ablation Config::* member) {
   using pipeline::Ablation;
@@ -64,7 +64,7 @@ Knob<Config> ablation_knob(std::string_view name, pipeline::Ablation Config::* m
                                                ""));
 }
 
-/// Registers of a role after the hand-over; 0 leaves what the launch gives.
+/// The registers of a role after register reallocation (setmaxnreg); 0 leaves what the launch gives.
 template <class Config>
 Knob<Config> registers_knob(std::string_view name, int Config::* member, std::string_view help) {
   Knob<Config> knob = range(name, member, 24, 240, 8, help);

@@ -38,7 +38,7 @@ constexpr Format format_of(Number number, Scaling scaling = Scaling::none) {
   return Format::fp16;
 }
 
-/// As the copy engine has it.
+/// Returns the type that TMA has for the number.
 constexpr machine::ElementType element_type(Number number) {
   switch (number) {
     case Number::fp16: return machine::ElementType::fp16;
@@ -53,7 +53,7 @@ constexpr machine::ElementType element_type(Number number) {
 constexpr ActivationCode code_of(ActivationKind kind) { return static_cast<ActivationCode>(kind); }
 constexpr ActivationKind kind_of(ActivationCode code) { return static_cast<ActivationKind>(code); }
 
-/// Of a problem.
+/// The formats of a problem's operands.
 struct OperandFormats {
   Format tokens;
   Format weights;

@@ -20,8 +20,8 @@ struct RowsInWorkspace {
 
 [[nodiscard]] RowsInWorkspace add_rows(std::string title, std::int64_t rows, std::int64_t row_bytes, PlannedCall& call);
 
-/// Adds the piece and, as the call's next step, the launch: rows are taken from A, whose elements have 8 or 16 bits, or
-/// from what a step before made of it.
+/// Adds the piece and the launch, which becomes the call's next step. The launch takes rows from A, whose elements have
+/// 8 or 16 bits, or from what an earlier step made of A.
 RowsInWorkspace add_gathering(const ProductProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
                               PlannedCall& call);
 
@@ -30,7 +30,7 @@ RowsInWorkspace add_gathering(const ProductProblem& problem, const std::optional
 
 /// Whether `step` is a launch that add_gathering added.
 [[nodiscard]] bool is_gathering(const Step& step);
-/// What such a launch is given for these tensors.
+/// Returns the parameters of such a launch for these tensors.
 [[nodiscard]] GatherParams gather_params(const KernelLaunch& gathering, const CallTensors& of);
 
 /// Rows in the workspace for the product's tensor maps: `rows` in each of `slots`, k elements of each.

@@ -30,7 +30,7 @@ class InfeasibleReasons {
 void check_groups(const ProductProblem& problem, const pipeline::TileWidths& tile_widths, int tile_outputs,
                   InfeasibleReasons& found);
 
-/// What a kernel of wgmma multiplies, and how its slots and sums take it.
+/// The numbers that a wgmma kernel multiplies, and how its stage buffers and accumulators take them.
 struct PlainNumbers {
   Numerics numerics = Numerics::exact;
   Number operand = Number::bf16;

@@ -35,8 +35,9 @@ machine::TensorMapDescription weights_map(const PlainKernel& kernel, const Tenso
 
 bool are_many(Scaling scaling) { return scaling == Scaling::row || scaling == Scaling::block; }
 
-/// Of a view [E,N,K]. Those of rows, or of parts of blocks of them, lie as the rows do where a view leaves out rows of
-/// a stack whose rows are contiguous; those of a matrix for itself, whose rows may lie apart, one behind the other.
+/// `view` is [E,N,K]. It may leave out rows of a stack whose rows are contiguous. The scales of rows, or of parts of
+/// blocks of rows, then lie as the rows do. A matrix for itself may have gaps between its rows, but its scales are
+/// contiguous.
 WeightScaleParams weight_scales(Scaling scaling, const Tensor& view, bool is_matrix) {
   if (!are_many(scaling) || view.rank == 0) {
     return {scales_of(scaling, view), 1, 0};

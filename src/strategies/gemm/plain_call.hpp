@@ -16,7 +16,7 @@
 
 namespace thresher::strategies::gemm {
 
-/// What a copy brings of weights and of tokens: rows of one swizzle span.
+/// The weights and the tokens that a copy loads: rows of one swizzle span.
 struct PlainBoxes {
   machine::Swizzle swizzle = machine::Swizzle::b128;
   int weight_rows = 0;

@@ -44,15 +44,16 @@ ProductProblem problem_of(const Config& config, const OperandFormats& operands) 
   return problem;
 }
 
-/// The base of families whose configurations are `dense`, with static tiles, or have groups. `Own` has beside what
-/// KernelFamily asks for:
+/// The base of families whose configurations are `dense`, with static tiles, or have groups. `Own` has what
+/// KernelFamily asks for, and these members:
 ///
-///   formats(config)                              of tokens and weights
-///   multi_tile_sample(problem, config, rest)     a sample whose K ends `rest` behind whole slots
-///   smallest_sample(problem, config)
-///   k_granule(config)                            the least rest
-///   profile_shape(config)                        of a dense kernel
-///   default_configs(), small_configs()           compiled ahead, and for the emulator
+/// `formats(config)` gives the formats of tokens and weights.
+/// `multi_tile_sample(problem, config, rest)` gives a sample whose K ends `rest` behind whole stage buffers.
+/// `smallest_sample(problem, config)` gives the smallest sample.
+/// `k_granule(config)` gives the least rest.
+/// `profile_shape(config)` gives the shape of a dense kernel.
+/// `default_configs()` gives those compiled ahead.
+/// `small_configs()` gives those for the emulator.
 template <class Own, class OfConfig>
 struct ProductFamily : FamilyDefaults<ProductProblem, OfConfig> {
   using Config = OfConfig;

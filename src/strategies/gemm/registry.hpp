@@ -8,14 +8,14 @@
 
 namespace thresher::strategies::gemm {
 
-/// What a strategy is offered for.
+/// A strategy is offered for some of these products.
 enum class Product : std::uint8_t {
   dual_gemm,
   gemm,
   grouped,  ///< of one matrix and of two
 };
 
-/// What `problem` is.
+/// Tells which product `problem` is.
 [[nodiscard]] Product product_of(const ProductProblem& problem) noexcept;
 
 /// Those that a kind of device offers for a product. The first is what a reader should know first, not what is always

@@ -95,8 +95,8 @@ constexpr int max_stages_of(Config config, std::int64_t experts) {
   return config.stages;
 }
 
-/// Both products of a layer with outputs in BF16, for few rows an expert and for many; as deep as a directory of 256
-/// experts lets them be.
+/// The products of a layer are of two matrices and of one, with outputs in BF16. Each has configurations for few rows
+/// per expert and for many. They are as deep as a directory of 256 experts lets them be.
 template <class Config>
 constexpr std::array<Config, 6> default_grouped_configs() {
   constexpr std::int64_t usual_experts = 256;
@@ -141,12 +141,12 @@ std::vector<Knob<Config>> tensor_knobs(std::vector<Knob<Config>> own, std::strin
   return own;
 }
 
-/// The base of both families. `Own` has beside what ProductFamily asks for:
+/// The base of both families. `Own` has what ProductFamily asks for, and these members:
 ///
-///   set_operands(config, problem)   sets what is multiplied
-///   kernel_shape(config)
-///   grouped_widths                  the widths of groups' tiles that are worth predicting
-///   n_granule                       samples: the outputs that groups' have are a multiple of it
+/// `set_operands(config, problem)` sets what is multiplied.
+/// `kernel_shape(config)` gives the shape of the kernel.
+/// `grouped_widths` has the widths of groups' tiles that are worth predicting.
+/// `n_granule` is for samples: the outputs of groups are a multiple of it.
 template <class Own, class OfConfig>
 struct TensorFamily : ProductFamily<Own, OfConfig> {
   using Config = OfConfig;

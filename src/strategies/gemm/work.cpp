@@ -18,8 +18,8 @@ constexpr double sum_bytes = 4;
 constexpr double instruction_rows = 64;  ///< of wgmma
 /// Accumulators that a block of a cluster sends to another, as measured.
 constexpr double exchange_bytes_per_clock = 14;
-/// Of the weights that another tile of an expert's tokens reads again, what L2 no longer holds: assumed. Without it a
-/// tile that reads weights once ties with one that reads them twice.
+/// The assumed share of the weights read again by another tile of an expert's tokens that L2 no longer holds. Without
+/// it a tile that reads weights once ties with one that reads them twice.
 constexpr double read_again_share = 0.3;
 
 /// A slot is given back a step late, and one is always being read.
@@ -36,7 +36,7 @@ double weight_bytes(const ProductProblem& problem) {
          static_cast<double>(problem.k) * stored_bits(problem.b, OperandRole::weights) / 8;
 }
 
-/// One step along K, as the matrix unit takes it.
+/// One step along K, as the tensor cores take it.
 struct Step {
   double weight_rows = 0;
   double tokens = 0;
@@ -77,8 +77,9 @@ RowTiles row_tiles(std::uint32_t rows, pipeline::TileWidths tile_widths) {
   return {static_cast<double>(count), static_cast<double>((count - 1) * each + last) / count};
 }
 
-/// Of experts that have so many on average: as many have that, a deviation more and a deviation less, when each row's
-/// expert is drawn. A tile that just holds the average is too short for every second of them.
+/// Returns the tiles of experts that have `rows` rows on average, when each row's expert is drawn. Equal shares of the
+/// experts have the average, a deviation more and a deviation less. A tile that just holds the average is too short for
+/// every second of them.
 RowTiles tiles_of_rows(double rows, pipeline::TileWidths tile_widths) {
   const double deviation = std::sqrt(1.5 * rows);  // three equal shares, of variance `rows`
   RowTiles sum;

@@ -1,8 +1,8 @@
 #pragma once
 /// The work of a product in terms of its tile: what the strategies have in common.
 ///
-/// Nobody on the host knows the rows of a call that has offsets: its work is that of expected_rows dealt to the experts
-/// at random. Dense problems are those of one expert.
+/// The host does not know the rows of a call that has offsets. Such a call has the work of expected_rows dealt to the
+/// experts at random. Dense problems are those of one expert.
 #include "pipeline/grouped/rung.hpp"
 #include "strategies/gemm/device/plain_params.hpp"
 #include "strategies/gemm/device/words.hpp"
@@ -60,7 +60,7 @@ struct TileWork {
 };
 [[nodiscard]] TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile);
 
-/// What a usual expert's rows are cut into: those of a single expert as they are.
+/// A usual expert's rows are cut into these tiles; the rows of a single expert are taken as they are.
 struct RowTiles {
   double count = 0;    ///< of an active expert
   double columns = 0;  ///< of one, padding to the tile width included

@@ -1,7 +1,7 @@
 #pragma once
-/// The scales of FP8 operands in sums whose rows are outputs and whose columns are tokens, in two tiles: gate and up,
-/// or the outputs of one matrix and those `distance` further on. Scales of whole matrices and of rows multiply finished
-/// sums, those of blocks what every block of K adds to them.
+/// The scales of FP8 operands, for sums whose rows are outputs and whose columns are tokens. The sums are two tiles:
+/// gate and up, or the outputs of one matrix and those `distance` further on. Scales of whole matrices and of rows
+/// multiply finished sums. Scales of blocks multiply what every block of K adds to the sums.
 #include "machine/numbers.hpp"
 #include "strategies/gemm/device/finish.hpp"
 #include "strategies/gemm/device/plain_scales.hpp"
@@ -17,14 +17,14 @@ class ColumnScales {
   static constexpr u32 whole_words = knobs.tokens == Scaling::row ? token_words : 1;
 
  public:
-  /// What memory is asked for before the first slot. Lane l has what is of the tile's tokens l, l + 32, …
+  /// This is loaded before the first pipeline stage. Lane l has the values of the tile's tokens l, l + 32, …
   struct Ahead {
     WeightScales<knobs.weights, 2> weights[2];
     float token[whole_words];
     u32 weight_block_at[2];
     u32 token_block_at[token_blocks ? token_words : 1];
   };
-  /// Of one block along K.
+  /// The scales of one block along K.
   struct Factors {
     float weight[2];
     float token[token_blocks ? token_words : 1];
@@ -118,7 +118,7 @@ class ColumnScales {
   }
 
  private:
-  /// Of the thread's tokens, 8·group + 2·(lane % 4) + e.
+  /// Calls `work(group, e)` for each of the thread's tokens, 8·group + 2·(lane % 4) + e.
   template <class Work>
   static TH_DEVICE void each_token(const Work& work) {
     TH_UNROLL

@@ -1,6 +1,6 @@
 #pragma once
-/// The activations as the definition has them (src/reference/activation.hpp), for kernels that value agreement with it
-/// above speed, and what they need to decode operands one element at a time.
+/// The activations as src/reference/activation.hpp defines them, for kernels that value agreement with it above speed.
+/// The file also has what these kernels need to decode operands one element at a time.
 #include "machine/global.hpp"
 #include "machine/math.hpp"
 #include "machine/numbers.hpp"
@@ -49,8 +49,8 @@ TH_DEVICE Real activate(ActivationCode kind, Real gate, Real up, const Activatio
   return Real(0);
 }
 
-/// The low 4 bits of `code`: exponent and fraction moved to their places in a float, whose smaller bias one exact
-/// multiplication makes up for, subnormal codes included.
+/// Decodes the low 4 bits of `code`. Exponent and fraction move to their places in a float, which has a larger bias.
+/// One exact multiplication makes up for the bias, subnormal values included.
 TH_DEVICE float e2m1_to_float(u32 code) {
   return convert::bits_float(((code & 0x8U) << 28) | ((code & 0x7U) << 22)) * convert::bits_float(253U << 23);
 }

@@ -27,8 +27,8 @@ TH_DEVICE auto dense_outputs(const Params& params, const Products& products, int
   }
 }
 
-/// Of `tokens` tokens. `products.gate(group, eight, e)` and `up` alike are finished products of token 2(lane%4) + e of
-/// the group of 8. `params` has c, c_row_stride, m, n, c_wide and the activation's numbers.
+/// Writes the outputs of `tokens` tokens. `products.gate(group, eight, e)` and `up` alike are finished products of
+/// token 2(lane%4) + e of the group of 8. `params` has c, c_row_stride, m, n, c_wide and the activation's numbers.
 template <Number output, ActivationCode activation, int tokens, int eights, class Params, class Products>
 TH_DEVICE void write_dense(const Params& params, pipeline::OutputOrigin origin, Shared<u8> staging,
                            const Products& products) {

@@ -52,7 +52,7 @@ struct OutputPlace {
 template <FinishKnobs knobs, class Sources, u32 columns>
 class Finish {
  public:
-  /// What memory is asked for before the first slot. Lane l has the weights of the tile's rows l, l + 32, …
+  /// This is loaded before the first pipeline stage. Lane l has the weights of the tile's rows l, l + 32, …
   struct Ahead {
     float gate_bias[Sources::blocks][Sources::eights];
     float up_bias[Sources::eights];
@@ -86,8 +86,8 @@ class Finish {
     return ahead;
   }
 
-  /// `scaled(sum, row, group, e)` is the product that a sum stands for: of gate (row 0) or up (row 1), of one matrix of
-  /// the first or the second eight; for token 2(lane%4) + e of the group of 8.
+  /// `scaled(sum, row, group, e)` is the product that a sum stands for, of token 2(lane%4) + e of the group of 8. Row 0
+  /// is gate and row 1 is up. With one matrix they are the first and the second eight.
   template <class Sums, class Scaled>
   TH_DEVICE void write(const Sums& sums, const pipeline::GroupTile& tile, Shared<u8> staging, const Ahead& ahead,
                        const Scaled& scaled) const {

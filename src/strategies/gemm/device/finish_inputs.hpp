@@ -1,5 +1,5 @@
 #pragma once
-/// What the end of a grouped product reads beside its sums.
+/// The inputs that the end of a grouped product reads beside its accumulators.
 #include "machine/numbers.hpp"
 #include "machine/warp.hpp"
 #include "pipeline/grouped/directory.hpp"

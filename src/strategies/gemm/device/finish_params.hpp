@@ -1,5 +1,5 @@
 #pragma once
-/// What the end of every grouped product is given, and what it is compiled for (device/finish.hpp).
+/// The parameters and the compile-time knobs of the end of every grouped product (device/finish.hpp).
 #include "machine/global.hpp"
 #include "pipeline/transposed_layout.hpp"
 #include "strategies/gemm/device/words.hpp"
@@ -16,9 +16,10 @@ struct Biases {
   Number format = Number::fp32;
 };
 
-/// Of C in FP8: scales of blocks of 128 outputs, which are written; or what is given, one, of slots one for each.
+/// The scales of C in FP8. Scales of blocks of 128 outputs are written. A static scale is read: one, or one for each
+/// slot.
 struct OutputScaleParams {
-  Global<float> scales;  ///< null of what is given: 1
+  Global<float> scales;  ///< null for a static scale of 1
   u64 slot_stride = 0;
   u64 row_stride = 0;
   u64 block_stride = 0;
@@ -44,7 +45,7 @@ struct FinishParams {
   OutputScaleParams output_scales;
 };
 
-/// What the kernel is compiled for.
+/// The kernel is compiled for these values.
 struct FinishKnobs {
   Number output = Number::bf16;
   Scaling output_scaling = Scaling::none;  ///< of e4m3: of a tensor or of blocks
@@ -56,7 +57,7 @@ struct FinishKnobs {
   bool operator==(const FinishKnobs&) const = default;
 };
 
-/// Of a configuration with these members, whose outputs have no scales.
+/// Returns the knobs of a configuration with these members, whose outputs have no scales.
 template <class Config>
 TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
   return {.output = c.output,
@@ -73,8 +74,8 @@ TH_DEVICE constexpr u32 staged_at_once(u32 columns) { return columns < staged_to
 /// A token's 64 codes, and 16 bytes so that neighbours touch different banks; and those of all.
 inline constexpr u32 staged_code_pitch = 64 + 16;
 inline constexpr u32 staged_code_bytes = staged_tokens * staged_code_pitch;
-/// Of a warpgroup whose warps have `eights` times 8 outputs, in whole kibibytes. FP8 has 16 outputs a warp, and a float
-/// of each warp for each token beside them.
+/// Returns the staging of a warpgroup whose warps have `eights` times 8 outputs, in bytes, as whole kibibytes. FP8 has
+/// 16 outputs a warp, and a float of each warp for each token beside them.
 TH_DEVICE constexpr int finish_staging_bytes(Number output, u32 eights) {
   const u32 bytes = output == Number::e4m3
                         ? staged_code_bytes + 4 * staged_tokens * static_cast<u32>(sizeof(float))

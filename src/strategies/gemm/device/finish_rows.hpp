@@ -10,11 +10,11 @@
 
 namespace thresher::strategies::gemm {
 
-/// Of `count` tiles of 64 rows and `columns` columns.
+/// Writes the outputs of `count` tiles of 64 rows and `columns` columns.
 template <FinishKnobs knobs, int count, int columns>
 class FinishRows {
  public:
-  /// What memory is asked for before the first slot: the weights of the thread's rows, two of each 64.
+  /// This is loaded before the first pipeline stage: the weights of the thread's rows, two of each 64.
   struct Ahead {
     float row_weight[count][2];
   };
@@ -63,7 +63,7 @@ class FinishRows {
   using Result = typename NumberType<knobs.output>::type;
   static constexpr int groups = columns / 8 / knobs.matrices;
 
-  /// Of the tile's rows, one of the thread's.
+  /// Returns one of the thread's rows, counted from the tile's first.
   static TH_DEVICE u32 row_of(int t, int half) {
     return t * 64 + launch::thread_index() % 128 / 32 * 16 + half * 8 + warp::lane() / 4;
   }

@@ -1,5 +1,5 @@
 #pragma once
-/// Rows of A to where the copy engine finds them: those of one expert one behind the other.
+/// Copies rows of A to where TMA can load them. The rows of one expert become contiguous.
 #include "machine/launch.hpp"
 #include "strategies/gemm/device/gather_row.hpp"
 

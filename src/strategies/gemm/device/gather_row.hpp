@@ -1,5 +1,5 @@
 #pragma once
-/// One row of A to where the copy engine finds it.
+/// Copies one row of A to where TMA can load it.
 #include "machine/global.hpp"
 
 namespace thresher::strategies::gemm {

@@ -11,7 +11,8 @@ using machine::u32;
 using machine::u64;
 using machine::u8;
 
-/// A row-major NVFP4 matrix, whose rows may lie apart. Kernels that prepare tokens take rows of 16 bits in it too.
+/// A row-major NVFP4 matrix, which may have gaps between its rows. Kernels that prepare tokens take rows of 16 bits in
+/// it too.
 struct Nvfp4Matrix {
   Global<u8> values;  ///< two NVFP4 values a byte, low nibble first
   Global<u8> scales;

@@ -1,12 +1,12 @@
 #pragma once
-/// What a launch of a grouped GEMM of plain operands is given, in 16 bits or in FP8: one grid-constant parameter.
+/// The one grid-constant parameter of a grouped GEMM of plain operands, in 16 bits or in FP8.
 #include "machine/tensor_map.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
 #include "strategies/gemm/device/groups.hpp"
 
 namespace thresher::strategies::gemm {
 
-/// What a kernel is compiled for: what the scales of its operands are of.
+/// The kernel is compiled for these values: they say what a scale of its operands covers.
 struct ScalingKnobs {
   Scaling tokens = Scaling::none;
   Scaling weights = Scaling::none;
@@ -14,13 +14,13 @@ struct ScalingKnobs {
   bool operator==(const ScalingKnobs&) const = default;
 };
 
-/// Whether what a slot adds is added up in float32: sums of FP8 are short in Hopper's matrix unit.
+/// Tells whether what a stage adds is accumulated in float32. Hopper's tensor cores keep sums of FP8 with few bits.
 TH_DEVICE constexpr bool promotes(Number operand, Numerics numerics) {
   return operand == Number::e4m3 && numerics == Numerics::exact;
 }
 
-/// The float32 scales of one matrix of each expert: one (null means 1), one for each of its rows, or for each 128 rows
-/// one behind the other those of the blocks along K.
+/// The float32 scales of one matrix of each expert. The matrix has one scale (null means 1), one for each row, or one
+/// for each block. The scales of the blocks along K of each 128 rows are contiguous.
 struct WeightScaleParams {
   machine::Global<float> scales;
   machine::u32 expert_stride = 0;

@@ -6,17 +6,17 @@
 
 namespace thresher::strategies::gemm {
 
-/// Of an expert's weights.
+/// Returns the scales of an expert's weights.
 TH_DEVICE Global<float> scales_of(const WeightScaleParams& weights, u32 group) {
   return weights.scales.is_null() ? weights.scales : weights.scales.offset(group * weights.expert_stride);
 }
-/// Of the tokens that a tile's rows are of: packed and gathered ones, or a slot's.
+/// Returns the scales of the tokens that a tile's rows belong to: of packed and gathered ones, or of a slot's.
 TH_DEVICE Global<float> token_scales_of(const PlainParams& params, const pipeline::GroupTile& tile) {
   return params.token_scales.is_null() ? params.token_scales
                                        : params.token_scales.offset(tile.group * params.token_scales_slot_stride);
 }
 
-/// Of which row of A a row of C is; no_token of none.
+/// Returns the row of A that a row of C belongs to, or no_token where there is none.
 template <bool gathered>
 TH_DEVICE u32 token_of(const PlainParams& params, u32 row) {
   if constexpr (gathered) {
@@ -33,7 +33,7 @@ TH_DEVICE u32 token_of(const PlainParams& params, const pipeline::GroupTile& til
   return at < tile.rows ? token_of<gathered>(params, tile.row + at) : no_token;
 }
 
-/// What a token's scale is asked for: where the scales of a whole matrix or of rows lie as `scales`.
+/// Returns a token's scale, where `scales` has that of the whole matrix or those of its rows. Other scalings give 1.
 template <Scaling scaling>
 TH_DEVICE float token_scale(Global<float> scales, u32 token) {
   if constexpr (scaling == Scaling::tensor) {
@@ -45,7 +45,7 @@ TH_DEVICE float token_scale(Global<float> scales, u32 token) {
   }
 }
 
-/// Where the scales of one token's blocks along K begin. A scale is of 16 bytes at the least: 32 bits count them.
+/// Returns where the scales of one token's blocks along K begin. A scale covers at least 16 bytes: 32 bits count them.
 TH_DEVICE u32 block_scales_at(const PlainParams& params, const pipeline::GroupTile& tile, u32 token) {
   return token != no_token ? tile.group * params.token_scales_slot_stride + token * params.token_scales_row_stride
                            : no_token;

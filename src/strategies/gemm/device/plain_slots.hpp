@@ -51,7 +51,7 @@ class PlainSlots {
     }
   }
 
-  /// Of a panel, from a row on.
+  /// Returns the tokens of a panel, from a row on.
   static TH_DEVICE Operand tokens(Shared<u8> slot, int panel, u32 row) {
     return operand(slot.offset_bytes(tokens_at(panel) + row * layout.row_bytes()));
   }

@@ -1,6 +1,6 @@
 #pragma once
-/// Outputs in FP8: their scales, given or found, and codes under them. The definition is `formats/requantise.hpp`; what
-/// is divided there is multiplied by a reciprocal here.
+/// Outputs in FP8: their scales, static or dynamic, and their values under them. `formats::quantize_row` is the
+/// definition; what is divided there is multiplied by a reciprocal here.
 #include "machine/numbers.hpp"
 #include "pipeline/grouped/directory.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
@@ -29,7 +29,7 @@ TH_DEVICE float given_inverse(const OutputScaleParams& params, u32 slot) {
   return params.scales.is_null() ? 1.0F : math::reciprocal_approx(params.scales.load(slot * params.slot_stride));
 }
 
-/// Of the block of 128 outputs that begins with `output`, of a row of C, with slots of one of the slot.
+/// Stores the scale of the 128 outputs of a row of C that begin with `output`. With slots, `row` is a row of the slot.
 TH_DEVICE void store_scale(const OutputScaleParams& params, u32 slot, u32 row, u32 output, float scale) {
   const u64 at = static_cast<u64>(slot) * params.slot_stride + static_cast<u64>(row) * params.row_stride +
                  static_cast<u64>(output / scale_block) * params.block_stride;

@@ -2,8 +2,9 @@
 /// Outputs in FP8 of sums whose rows are outputs and whose columns are tokens. A warpgroup has 64 outputs of a block of
 /// 128, the one beside it the others: both look at what the other found before either rounds.
 ///
-/// Order within up to 32 tokens: all that share the staging have read what was there; what each warp found is written;
-/// all have written it; codes are staged; the warpgroup has staged them; 16 bytes of a row are stored by a thread.
+/// Up to 32 tokens take these steps, in this order. All that share the staging have read what was there. Each warp
+/// writes what it found, and all have written it. FP8 values are staged, and the warpgroup has staged them. A thread
+/// stores 16 bytes of a row.
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/shared.hpp"

@@ -1,7 +1,7 @@
 #pragma once
-/// Outputs that a product left in float32, in FP8 or NVFP4: a pass of its own, for what no tile has all of (the scale
-/// of a row), and for kernels whose tiles do not end where blocks of scales do. The definition is
-/// formats/requantise.hpp, operation by operation: divisions are divisions here.
+/// Quantizes outputs that a product left in float32, to FP8 or NVFP4, in a pass of its own. The pass is for the scale
+/// of a row, since no tile has all of a row. It is also for kernels whose tiles do not end where blocks of scales do.
+/// It follows the definition, `formats::quantize_row`, operation by operation: divisions are divisions here.
 #include "machine/global.hpp"
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
@@ -15,7 +15,7 @@ namespace thresher::strategies::gemm {
 
 using namespace machine;
 
-/// What a scale is of.
+/// The format of the outputs, which says what a scale covers.
 enum class QuantizedOutputRows : u8 { fp8_tensor, fp8_row, fp8_block, nvfp4 };
 
 struct QuantizeRowsParams {
@@ -42,7 +42,8 @@ struct QuantizeRowsParams {
 };
 
 /// A warp has a piece of a row, each lane four outputs in every 128 of it. Where the row has a scale of its own, a
-/// block has the row and its warps take pieces by turns; elsewhere its warps have the same piece of as many rows.
+/// block has the row, and its warps take alternating pieces. Elsewhere the block's warps have the same piece of as many
+/// rows.
 inline constexpr u32 quantize_piece = 512;  ///< outputs
 struct QuantizeShape {
   u32 threads;
@@ -52,7 +53,7 @@ TH_DEVICE constexpr QuantizeShape quantize_shape(bool row_has_a_scale) {
   return row_has_a_scale ? QuantizeShape{512, 1} : QuantizeShape{128, 4};
 }
 TH_DEVICE constexpr u32 quantize_pieces(u32 columns) { return (columns + quantize_piece - 1) / quantize_piece; }
-/// Of shared memory: what each warp of a row found.
+/// Returns the bytes of shared memory for what each warp of a row found.
 TH_DEVICE constexpr u32 quantize_shared_bytes(bool row_has_a_scale) {
   return row_has_a_scale ? quantize_shape(true).threads / 32 * sizeof(float) : 0;
 }

@@ -19,8 +19,8 @@ namespace detail {
 TH_DEVICE float one_scale(machine::Global<float> scales) { return scales.is_null() ? 1.0F : scales.load(); }
 }  // namespace detail
 
-/// Of the outputs that a thread has, one of each of `eights`: `first` is the first output of its warp. The scales of
-/// neighbouring rows lie `step` apart.
+/// The scales of the outputs that a thread has, one of each of `eights`. `first` is the first output of its warp. The
+/// scales of neighbouring rows have the stride `step`.
 template <Scaling scaling, int eights>
 class WeightScales {
  public:
@@ -47,8 +47,8 @@ class WeightScales {
   float scale_[scaling == Scaling::row ? eights : 1] = {};
 };
 
-/// Of the tokens of one chunk of at most 32, each lane of a warp with one: the next chunk's are asked for while this
-/// one's are used.
+/// The scales of the tokens of one chunk of at most 32, of which each lane of a warp has one. The next chunk's scales
+/// are loaded while this chunk's are used.
 template <Scaling scaling>
 class TokenScales {
  public:
@@ -66,7 +66,7 @@ class TokenScales {
     }
   }
 
-  /// What one thread needs of a chunk: those of the tokens 8·group + 2·(lane % 4) and + 1.
+  /// The scales that one thread needs of a chunk: those of the tokens 8·group + 2·(lane % 4) and + 1.
   template <int tokens>
   class Pairs {
    public:

@@ -1,5 +1,5 @@
 #pragma once
-/// What a slot of a grouped GEMM of plain operands holds, in 16 bits or in FP8.
+/// The content of a stage buffer of a grouped GEMM of plain operands, in 16 bits or in FP8.
 #include "machine/tensor_map.hpp"
 #include "machine/types.hpp"
 
@@ -7,8 +7,8 @@ namespace thresher::strategies::gemm {
 
 inline constexpr int product_row_bytes = 32;  ///< along K, of one instruction
 
-/// Panel by panel: tokens, behind those of all panels weights, and of these gate rows before up rows; of one matrix the
-/// rows of one half of a tile's outputs before those of the other.
+/// The tokens of all panels come first, panel by panel, and then the weights of all panels. In a panel, gate rows come
+/// before up rows. With one matrix, the rows of one half of a tile's outputs come before those of the other.
 struct SlotLayout {
   int k = 64;           ///< elements along K: 64 bytes of them, or a multiple of 128
   int token_rows = 0;   ///< of the largest tile

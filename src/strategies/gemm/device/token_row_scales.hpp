@@ -1,6 +1,6 @@
 #pragma once
-/// The scales of FP8 operands as device/column_scales.hpp, in sums whose rows are tokens, `count` tiles of 64, and
-/// whose columns are outputs: gate before up, or those of one matrix.
+/// The scales of FP8 operands as in device/column_scales.hpp, for sums whose rows are tokens and whose columns are
+/// outputs. The rows are `count` tiles of 64. The columns are gate before up, or the outputs of one matrix.
 #include "machine/numbers.hpp"
 #include "strategies/gemm/device/plain_scales.hpp"
 
@@ -19,7 +19,7 @@ class TokenRowScales {
   static constexpr int pair = 2;  ///< rows of a thread in each tile, 8 apart
 
  public:
-  /// What memory is asked for before the first slot.
+  /// This is loaded before the first pipeline stage.
   struct Ahead {
     float token[count][pair];
     float weight[halves];  ///< of whole matrices
@@ -27,7 +27,7 @@ class TokenRowScales {
     u32 weight_block_at[halves][parts];
     u32 output_in_block[halves];  ///< of the first output
   };
-  /// Of one block along K.
+  /// The scales of one block along K.
   struct Factors {
     float token[count][pair];
     float weight[halves][parts];
@@ -140,7 +140,7 @@ class TokenRowScales {
       }
     }
   }
-  /// Of the thread's outputs of a half, 8·group + 2·(lane % 4) + e.
+  /// Calls `work(half, group, e)` for each of the thread's outputs of a half, 8·group + 2·(lane % 4) + e.
   template <class Work>
   static TH_DEVICE void each_output(const Work& work) {
     TH_UNROLL

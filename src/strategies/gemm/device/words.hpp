@@ -12,14 +12,14 @@ TH_DEVICE constexpr int element_bytes(Number number) {
   return number == Number::fp32 ? 4 : number == Number::e4m3 ? 1 : 2;
 }
 
-/// What one float32 scale of an operand multiplies: all of it, a row, or 128 along K of one token and of 128 rows of
-/// weights.
+/// One float32 scale of an operand multiplies all of it, a row, or a block. A block is 128 along K, of one token or of
+/// 128 rows of weights.
 enum class Scaling : u8 { none, tensor, row, block };
 inline constexpr int scale_block = 128;
 
 enum class Numerics : u8 {
-  exact,  ///< NVFP4 enters the matrix unit as fp16 or bf16, exactly; sums of FP8 are promoted to float32
-  fast,   ///< NVFP4 is rounded to e4m3, at twice the rate; sums of FP8 are left to the matrix unit
+  exact,  ///< NVFP4 enters the tensor cores as fp16 or bf16, exactly; sums of FP8 are accumulated in float32
+  fast,   ///< NVFP4 is rounded to e4m3, at twice the rate; sums of FP8 are left to the tensor cores
 };
 
 /// The values of thresher::ActivationKind.

@@ -1,20 +1,20 @@
 #pragma once
-/// The knobs of the strategies rows and columns, which multiply 16-bit numbers or FP8 with wgmma, and what follows from
-/// them.
+/// The knobs of the strategies rows and columns, and what follows from them. Both strategies multiply 16-bit numbers or
+/// FP8 with wgmma.
 ///
-/// columns: weights are the M side of wgmma, tokens the N side, which goes in steps of 8. A tile takes the least of 8,
-/// 16, 32, 64, 64 + token_step … block_tokens columns that holds its rows. A consumer warpgroup owns 64 outputs, gate
-/// and up of each in accumulators of their own; of one matrix twice 64 outputs.
+/// `columns`: weights are the M side of wgmma, tokens the N side, which goes in steps of 8. A tile takes the least of
+/// 8, 16, 32, 64, 64 + token_step … block_tokens columns that holds its rows. A consumer warpgroup owns 64 outputs,
+/// with separate accumulators for gate and for up. With one matrix it owns twice 64 outputs.
 ///
-/// rows: tokens are the M side, in tiles of 64 rows, of which a tile takes as many as its group has left. Weights are
-/// the N side: as many gate rows as up rows, so that gate and up of one output are two elements of the same thread's
+/// `rows`: tokens are the M side, in tiles of 64 rows, of which a tile takes as many as its group has left. Weights are
+/// the N side, with as many gate rows as up rows. Gate and up of one output are thus two elements of the same thread's
 /// accumulators. Warpgroups that share a tile take its rows in whole tiles of the instruction; one without rows passes
 /// over the tile.
 ///
-/// Sums of FP8 are promoted: the products of a slot have accumulators of their own in the tensor cores, where sums are
-/// short, and are added to those in float32, so that a tile takes twice the registers. While one warpgroup adds,
-/// another that shares the tile multiplies. Sums of rows that do not fit a thread's registers twice are added in
-/// pieces: the products of a slot with gate and with up are then made one after the other.
+/// Sums of FP8 are accumulated in float32, because the tensor cores keep them with few bits. The products of a stage
+/// have accumulators of their own and are added to those in float32. A tile therefore takes twice the registers. While
+/// one warpgroup adds, another that shares the tile multiplies. In rows, sums that do not fit a thread's registers
+/// twice are added in pieces. The products of a stage with gate and with up are then made one after the other.
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/gemm/device/plain_params.hpp"
@@ -41,7 +41,7 @@ struct Config {
   int block_tokens = 128;  ///< and the most; rows: a multiple of 64
   int token_step = 16;     ///< columns: between widths of more than 64; 0: each is twice the one below
   int block_outputs = 64;  ///< rows: columns of C in a tile; of one matrix half of them
-  int block_k = 64;        ///< k elements of a slot: 64 bytes, or a multiple of 128; of promoted sums up to 128
+  int block_k = 64;        ///< k elements of a slot: 64 bytes, or a multiple of 128; up to 128 if FP8 is added in FP32
   int stages = 4;
   int blocks_resident = 1;   ///< columns: thread blocks meant to share a multiprocessor
   int loader_registers = 0;  ///< with math_registers: the register reallocation; 0 for none
@@ -78,7 +78,7 @@ TH_DEVICE constexpr int sums(const Config& c) {
   return c.tokens_are_rows ? c.block_tokens / sum_rows / tile_warpgroups(c) * c.block_outputs : c.block_tokens;
 }
 inline constexpr int max_sums_twice = 96;
-/// rows: the columns of promoted sums are added in halves if they do not fit twice.
+/// rows: with FP32 accumulation, the columns of the sums are added in halves if they do not fit twice.
 TH_DEVICE constexpr int column_pieces(const Config& c) {
   return c.tokens_are_rows && promotes(c) && sums(c) > max_sums_twice ? 2 : 1;
 }

@@ -138,9 +138,9 @@ void check_rows(const Config& config, InfeasibleReasons& found) {
 
 // --- work
 
-/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt.xz). By turns
-/// nothing hides a warpgroup's additions; scales of blocks cost a multiplication for each, and in columns a shuffle.
-/// Tiles of 128 outputs are not timed yet and taken for as fast as those of 96.
+/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt.xz). With
+/// ping-pong, nothing hides a warpgroup's additions. Scales of blocks cost a multiplication for each, and in columns a
+/// shuffle. Tiles of 128 outputs are not timed yet and taken for as fast as those of 96.
 double promoting_share(const Config& config) {
   const bool has_blocks = has_block_scales(scaling_knobs(config));
   if (!config.tokens_are_rows) {
@@ -216,8 +216,8 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
         name, thresher::name(problem.a), thresher::name(problem.b), device.name);
   }
 
-  /// The usual tile, or one that fits: sums that are promoted do not fit twice into the usual one, nor has that of rows
-  /// all outputs that share a scale.
+  /// Returns the usual tile, or one that fits. Sums accumulated in float32 do not fit twice into the usual tile. The
+  /// usual tile of rows does not have all outputs that share a scale.
   static Config own_choice(const ProductProblem& problem, const Knobs& knobs, const DeviceSpec&) {
     const Config config = defaults(problem, knobs);
     const bool needs_another = promotes(config) || (tokens_are_rows && config.output_scaling == Scaling::block);
@@ -273,7 +273,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
   }
 
  private:
-  /// The knobs of nobody's choice, and the numerics that are asked for, on which tiles depend.
+  /// Returns default knobs with the numerics that are asked for, because tiles depend on these.
   static Config defaults(const ProductProblem& problem, const Knobs& knobs) {
     Config config{.tokens_are_rows = tokens_are_rows, .numerics = asked_numerics(knobs)};
     if constexpr (tokens_are_rows) {

@@ -374,8 +374,8 @@ inline std::span<const TileShape> shapes_for(const Config& config) {
   return config.tokens_are_rows ? rows::shapes_for(config) : columns::shapes_for(config);
 }
 
-/// Whether groups of up to `rows` rows may have a whole tile; of columns, none for more than there can be, and none of
-/// the smallest for many.
+/// Tells whether groups of up to `rows` rows may have a whole tile. In columns, no tile is for more rows than there can
+/// be, and the smallest is not for many rows.
 constexpr bool suits(const TileShape& tile, const Config& config, std::int64_t rows) {
   if (config.tokens_are_rows) {
     return rows >= tile.block_tokens;

@@ -91,7 +91,7 @@ class RowsOperation : public Operation<config> {
                                          weights.advance(first * slots.row_bytes() + at), accumulate);
     }
 
-    /// Of a tile's.
+    /// Returns the first of a tile's columns that the piece has.
     static TH_DEVICE constexpr int first_column(int piece) { return piece % column_pieces(config) * Fresh::columns; }
 
     /// The rows of the tile from this warpgroup's first on.

@@ -3,9 +3,9 @@
 /// the kernel is compiled for them.
 ///
 /// Tokens (rows of A) are the M side of wgmma, weights (rows of B1 and B2) the N side. A tile is block_tokens ×
-/// block_outputs; its weights lie in a slot as block_outputs gate rows followed by block_outputs up rows, so that gate
-/// and up of one output are elements i and i + block_outputs/2 of the same thread's accumulators. A product of one
-/// matrix has block_outputs rows of it in a slot.
+/// block_outputs. Its weights lie in a stage buffer as block_outputs gate rows followed by block_outputs up rows. Gate
+/// and up of one output are thus elements i and i + block_outputs/2 of the same thread's accumulators. A product of one
+/// matrix has block_outputs rows of it in a stage buffer.
 #include "pipeline/schedule.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/gemm/device/words.hpp"
@@ -23,7 +23,7 @@ enum class Order : u8 {
 
 enum class Epilogue : u8 {
   simt,  ///< threads store their registers
-  tma,   ///< staged in shared memory for the copy engine
+  tma,   ///< staged in shared memory and stored with TMA
 };
 
 struct Config {
@@ -43,7 +43,7 @@ struct Config {
   Epilogue epilogue = Epilogue::simt;
   Raster raster = Raster::rows_first;
   bool persistent = false;
-  int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
+  int loader_registers = 0;  ///< with math_registers: the register reallocation; 0 for none
   int math_registers = 0;
   bool profiled = false;  ///< leaves timestamps of its roles in Params::profile
   pipeline::Ablation ablation = pipeline::Ablation::none;

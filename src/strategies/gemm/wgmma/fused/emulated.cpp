@@ -17,13 +17,13 @@ constexpr Config profile(pipeline::Ablation ablation, Epilogue epilogue) {
 constexpr std::array profiles{
     profile(pipeline::Ablation::none, Epilogue::simt),
     profile(pipeline::Ablation::no_epilogue, Epilogue::tma),
-    // Not with the copy engine, whose two stores of the same values nothing would order.
+    // TMA is not used here: nothing would order its two stores of the same values.
     profile(pipeline::Ablation::epilogue_twice, Epilogue::simt),
     profile(pipeline::Ablation::loads_only, Epilogue::simt),
     profile(pipeline::Ablation::products_only, Epilogue::simt),
 };
 
-/// What the planner chooses for the origin's shapes in bf16 on an H200 when it is asked for one of the other
+/// The planner chooses these for the origin's shapes in bf16 on an H200 when it is asked for one of the other
 /// strategies.
 constexpr Config sequential(int block_outputs, int stages, int split_k) {
   return {.order = Order::sequential,

@@ -75,7 +75,7 @@ Params scalars(const Config& config, const ProductProblem& problem, const CallTe
   return params;
 }
 
-/// False when the copy engine is to store an output that it cannot address.
+/// Returns false when TMA is to store an output that it cannot address.
 bool bind(const Config& config, const ProductProblem& problem, const CallTensors& call, LaunchArguments& out) {
   const Params params = scalars(config, problem, call);
   if (config.epilogue == Epilogue::tma && params.c_wide == 0) {

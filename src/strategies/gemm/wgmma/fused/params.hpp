@@ -1,5 +1,5 @@
 #pragma once
-/// What a launch of a dense product of 16-bit operands is given: one grid-constant parameter.
+/// The one grid-constant parameter of a dense product of 16-bit operands.
 #include "machine/global.hpp"
 #include "machine/tensor_map.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
@@ -14,8 +14,8 @@ struct Params {
   machine::Global<machine::u8> c;
   machine::Global<machine::u64> profile;  ///< pipeline/timeline.hpp
   machine::u64 c_row_stride = 0;          ///< elements
-  /// Rows of A in a box: all of a tile's (at most 256), or what few tokens need, in whole groups of 8: rows out of
-  /// bounds are filled with zeros more slowly than others are copied.
+  /// Rows of A in a box: all of a tile's (at most 256), or as many as few tokens need, in whole groups of 8. Rows out
+  /// of bounds are filled with zeros more slowly than others are copied.
   machine::u32 token_rows = 0;
   machine::u32 m = 0;
   machine::u32 n = 0;

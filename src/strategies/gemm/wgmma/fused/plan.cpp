@@ -103,7 +103,7 @@ void fill_stages(Config& config, const DeviceSpec& device) {
   }
 }
 
-/// Registers moved from the loader to the consumer warpgroups where the launch alone gives too few.
+/// Moves registers from the producer to the consumer warpgroups where the launch alone gives too few.
 void reallocate_registers(Config& config, const DeviceSpec& device) {
   const int at_launch = launch_registers(shape_of(config), 1, device);
   if (accumulators(config) + min_other_registers <= at_launch) {

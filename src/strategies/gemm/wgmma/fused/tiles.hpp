@@ -65,7 +65,7 @@ inline constexpr std::array small_config_list{
            .raster = Raster::columns_first,
            .persistent = true},
     Config{.block_outputs = 32, .stages = 3, .multicast = 2, .split_k = 2},
-    // Of one matrix.
+    // These have one matrix.
     Config{.matrices = 1, .bias = true, .block_outputs = 64, .stages = 4, .split_k = 2, .epilogue = Epilogue::tma},
     Config{.operand = Number::fp16,
            .output = Number::fp16,

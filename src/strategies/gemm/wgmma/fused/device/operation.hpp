@@ -40,7 +40,7 @@ class Operation {
       : slot_load_bytes(weight_bytes(config) + (whole_tokens(params) ? token_bytes(config) : few_token_bytes(params))),
         params_(params) {}
 
-  /// What the copies of one slot bring.
+  /// The bytes that the copies of one stage load.
   const u32 slot_load_bytes;
 
   TH_DEVICE u32 tiles() const { return params_.token_tiles / config.multicast * params_.output_tiles; }
