@@ -59,13 +59,6 @@ Tensor only_matrix(const Tensor& stack) {
   return one;
 }
 
-/// Calls `ask` with the problem of the public API. A GEMM is a product of one expert to the planner.
-template <class Ask>
-auto about(const Problem& problem, const Ask& ask) {
-  const auto& task = problem.as<ProductTask>();
-  return ask(product_problem(task));
-}
-
 class ProductOperation final : public Operation {
  public:
   /// Dense: one expert owns every row. Dual: gate and up of each expert.
@@ -251,14 +244,13 @@ class ProductOperation final : public Operation {
 
   [[nodiscard]] std::string unsupported_reason(const Problem& problem, const ContestantSpec& spec,
                                                const Device& device) const override {
-    return about(problem, [&](const auto& p) {
-      return ops::unsupported_reason(device.kind(), ops::spec_of(device), p, plan_options(spec));
-    });
+    return ops::unsupported_reason(device.kind(), ops::spec_of(device), product_problem(problem.as<ProductTask>()),
+                                   plan_options(spec));
   }
 
   [[nodiscard]] std::string obstacle(const Problem& problem, const ContestantSpec& spec,
                                      const Device& device) const override {
-    return about(problem, [&](const auto& p) { return ops::product_obstacle(device, p, plan_options(spec)); });
+    return ops::product_obstacle(device, product_problem(problem.as<ProductTask>()), plan_options(spec));
   }
 
   [[nodiscard]] PlanRequest plan_request(const ContestantSpec& spec) const override {
@@ -268,10 +260,8 @@ class ProductOperation final : public Operation {
 
   [[nodiscard]] MachineCode machine_code(const Problem& problem, const ContestantSpec& spec,
                                          const DeviceSpec& device) const override {
-    return about(problem, [&](const auto& p) {
-      return machine_code_of(ops::planned_call(p, plan_options(spec), device),
-                             std::string(thresher::name(device.arch)));
-    });
+    return machine_code_of(ops::planned_call(product_problem(problem.as<ProductTask>()), plan_options(spec), device),
+                           std::string(thresher::name(device.arch)));
   }
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
@@ -304,20 +294,19 @@ class ProductOperation final : public Operation {
   [[nodiscard]] PlannerResult outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                       const planner::Calibration& calibration) const override {
     const DualGemmOptions options = plan_options(spec);
-    return about(problem, [&](const auto& p) -> PlannerResult {
-      try {
-        if (std::string obstacle = ops::unsupported_reason(DeviceKind::cuda, device, p, options); !obstacle.empty()) {
-          return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
-        }
-        const strategies::PlannedCall call = ops::planned_call(p, options, device);
-        return {.work = call.work, .prediction = ops::forecast(call, device, calibration)};
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::invalid_argument && is_dual_gemm()) {
-          throw;  // an unknown strategy, knob or value
-        }
-        return {.infeasible_reasons = {error.what()}};
+    const strategies::gemm::ProductProblem p = product_problem(problem.as<ProductTask>());
+    try {
+      if (std::string obstacle = ops::unsupported_reason(DeviceKind::cuda, device, p, options); !obstacle.empty()) {
+        return {.infeasible_reasons = {std::move(obstacle)}, .is_for_other_formats = true};
       }
-    });
+      const strategies::PlannedCall call = ops::planned_call(p, options, device);
+      return {.work = call.work, .prediction = ops::forecast(call, device, calibration)};
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::invalid_argument && is_dual_gemm()) {
+        throw;  // an unknown strategy, knob or value
+      }
+      return {.infeasible_reasons = {error.what()}};
+    }
   }
 
   [[nodiscard]] const EmulatedOperation* emulated() const override { return product_emulation(is_dense_, is_dual_); }

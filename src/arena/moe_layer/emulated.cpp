@@ -230,7 +230,8 @@ class LayerEmulation final : public EmulatedOperation {
   }
 
   static bool is_gate_up(const ProductProblem& p) {
-    return p.is_dense() || (p.activation && !p.row_weights && p.layout == strategies::gemm::ProductRows::gathered);
+    const bool is_gathered = p.layout == strategies::gemm::ProductRows::gathered;
+    return p.activation && (p.is_dense() || (is_gathered && !p.row_weights));
   }
 
   bool is_dense_;
