@@ -12,7 +12,7 @@
 #include "machine/shared.hpp"
 #include "machine/warp.hpp"
 #include "pipeline/grouped/groups.hpp"
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 
 namespace thresher::pipeline {
 

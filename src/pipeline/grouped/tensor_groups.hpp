@@ -1,7 +1,7 @@
 #pragma once
 /// The shared memory of a grouped kernel with accumulators in tensor memory, and its maximum number of split columns.
 #include "pipeline/grouped/groups.hpp"
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 #include "pipeline/tensor_shape.hpp"
 
 namespace thresher::pipeline {

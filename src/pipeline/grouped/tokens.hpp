@@ -2,7 +2,7 @@
 /// Copies a tile's tokens into a pipeline stage: rows of a panel, as many as the tile width.
 #include "machine/tma.hpp"
 #include "pipeline/grouped/directory.hpp"
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 #include "pipeline/ring.hpp"
 
 namespace thresher::pipeline {

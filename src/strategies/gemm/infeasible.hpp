@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/device_spec.hpp"
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/gemm/device/plain_params.hpp"
 #include "strategies/gemm/problem.hpp"

@@ -6,7 +6,7 @@
 
 #include "machine/tensor_map.hpp"
 #include "pipeline/grouped/groups.hpp"
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 #include "pipeline/grouped/tokens.hpp"
 #include "strategies/gemm/device/slot_layout.hpp"
 #include "strategies/gemm/device/words.hpp"

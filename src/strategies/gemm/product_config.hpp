@@ -15,6 +15,13 @@ inline bool has_static_tiles(const ProductProblem& problem) {
   return problem.is_dense() && problem.activation && !problem.bias && !problem.row_weights;
 }
 
+/// Configurations that take rows of groups; those of dense rows alone have no such members.
+template <class Config>
+concept TakesGroups = requires(Config config) {
+  config.row_weights;
+  config.gathered;
+};
+
 /// Sets what a problem decides about outputs, and whether rows are gathered.
 template <class Config>
 void set_outputs(Config& config, const ProductProblem& problem) {
@@ -22,22 +29,30 @@ void set_outputs(Config& config, const ProductProblem& problem) {
   config.matrices = problem.matrices();
   config.activation = problem.activation ? code_of(problem.activation->kind) : ActivationCode::silu;
   config.bias = problem.bias;
-  config.row_weights = problem.row_weights;
-  config.gathered = problem.layout == ProductRows::gathered;
+  if constexpr (TakesGroups<Config>) {
+    config.row_weights = problem.row_weights;
+    config.gathered = problem.layout == ProductRows::gathered;
+  }
 }
 
-/// The problem of a configuration for these operands, without extents.
+/// How the rows of a configuration for groups lie in its samples.
+template <TakesGroups Config>
+ProductRows grouped_rows(const Config& config) {
+  return config.gathered ? ProductRows::gathered : ProductRows::contiguous;
+}
+
+/// The problem of a configuration for these operands and rows, without extents.
 template <class Config>
-ProductProblem problem_of(const Config& config, const OperandFormats& operands) {
+ProductProblem problem_of(const Config& config, const OperandFormats& operands, ProductRows layout) {
   ProductProblem problem;
-  problem.layout = config.dense      ? ProductRows::dense
-                   : config.gathered ? ProductRows::gathered
-                                     : ProductRows::contiguous;
+  problem.layout = layout;
   problem.a = operands.tokens;
   problem.b = operands.weights;
   problem.out = format_of(config.output);
   problem.bias = config.bias;
-  problem.row_weights = config.row_weights;
+  if constexpr (TakesGroups<Config>) {
+    problem.row_weights = config.row_weights;
+  }
   if (config.matrices == 2) {
     problem.activation = Activation{.kind = kind_of(config.activation)};
   }
@@ -96,7 +111,8 @@ struct ProductFamily : FamilyDefaults<ProductProblem, OfConfig> {
   static std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
     std::vector<Sample<ProductProblem>> found;
     for (const Config& config : configs) {
-      const ProductProblem problem = problem_of(config, Own::formats(config));
+      const ProductRows layout = config.dense ? ProductRows::dense : grouped_rows(config);
+      const ProductProblem problem = problem_of(config, Own::formats(config), layout);
       found.push_back(
           {Own::multi_tile_sample(problem, config, Own::k_granule(config)), Own::knob_table().knobs(config)});
     }

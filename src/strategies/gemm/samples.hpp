@@ -38,7 +38,7 @@ inline ProductProblem with_whole_scales(ProductProblem problem) {
   return problem;
 }
 
-/// The samples that are dual GEMMs, or those that have offsets.
+/// The samples of dense rows, or those that have offsets.
 inline std::vector<Sample<ProductProblem>> dense_or_not(std::vector<Sample<ProductProblem>> samples, bool is_dense) {
   std::erase_if(samples, [&](const Sample<ProductProblem>& one) { return one.problem.is_dense() != is_dense; });
   return samples;

@@ -3,7 +3,7 @@
 ///
 /// The host does not know the rows of a call that has offsets. Such a call has the work of expected_rows dealt to the
 /// experts at random. Dense problems are those of one expert.
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 #include "strategies/gemm/device/plain_params.hpp"
 #include "strategies/gemm/device/words.hpp"
 #include "strategies/gemm/problem.hpp"

@@ -4,17 +4,6 @@
 
 namespace thresher::strategies::attention {
 
-template <bool condition, typename Then, typename Else>
-struct ConditionalType {
-  using Type = Then;
-};
-template <typename Then, typename Else>
-struct ConditionalType<false, Then, Else> {
-  using Type = Else;
-};
-template <bool condition, typename Then, typename Else>
-using Conditional = typename ConditionalType<condition, Then, Else>::Type;
-
 /// The lower two of four FP8 values as halves, and the upper two; exact.
 TH_DEVICE u32 lower_halves(u32 codes) { return convert::e4m3x2_to_half2(static_cast<u16>(codes & 0xFFFFU)); }
 TH_DEVICE u32 upper_halves(u32 codes) { return convert::e4m3x2_to_half2(static_cast<u16>(codes >> 16)); }

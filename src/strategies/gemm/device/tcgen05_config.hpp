@@ -1,6 +1,6 @@
 #pragma once
 /// Values that follow from the members that the configurations of both families of kernels on tcgen05 share.
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 #include "pipeline/tensor_shape.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
 

@@ -26,10 +26,3 @@ enum class Numerics : u8 {
 enum class ActivationCode : u8 { silu, gelu_tanh, swiglu_clamped };
 
 }  // namespace thresher::strategies::gemm
-
-namespace thresher::strategies::dual_gemm {
-using namespace gemm;
-}
-namespace thresher::strategies::grouped_gemm {
-using namespace gemm;
-}

@@ -15,7 +15,7 @@
 /// have accumulators of their own and are added to those in float32. A tile therefore takes twice the registers. While
 /// one warpgroup adds, another that shares the tile multiplies. In rows, sums that do not fit a thread's registers
 /// twice are added in pieces. The products of a stage with gate and with up are then made one after the other.
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/gemm/device/plain_params.hpp"
 #include "strategies/gemm/device/slot_layout.hpp"

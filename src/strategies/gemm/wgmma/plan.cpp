@@ -10,6 +10,7 @@
 #include "strategies/gemm/infeasible.hpp"
 #include "strategies/gemm/output_quantization.hpp"
 #include "strategies/gemm/plain_call.hpp"
+#include "strategies/gemm/product_config.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/gemm/wgmma/tiles.hpp"
@@ -41,27 +42,16 @@ Config with_problem(Config config, const ProductProblem& problem) {
   config.operand = number_of(problem.a);
   config.token_scaling = scaling_of(problem.a);
   config.weight_scaling = scaling_of(problem.b);
-  config.output = number_of(problem.out);
   config.output_scaling = scaling_of(problem.out);
-  config.matrices = problem.matrices();
-  config.activation = problem.activation ? code_of(problem.activation->kind) : ActivationCode::silu;
-  config.bias = problem.bias;
-  config.row_weights = problem.row_weights;
-  config.gathered = problem.layout == ProductRows::gathered;
+  set_outputs(config, problem);
   return config;
 }
 
 ProductProblem problem_of(const Config& config) {
-  ProductProblem problem;
-  problem.layout = config.gathered ? ProductRows::gathered : ProductRows::contiguous;
-  problem.a = format_of(config.operand, config.token_scaling);
-  problem.b = format_of(config.operand, config.weight_scaling);
+  const OperandFormats operands{format_of(config.operand, config.token_scaling),
+                                format_of(config.operand, config.weight_scaling)};
+  ProductProblem problem = gemm::problem_of(config, operands, grouped_rows(config));
   problem.out = format_of(config.output, config.output_scaling);
-  problem.bias = config.bias;
-  problem.row_weights = config.row_weights;
-  if (config.matrices == 2) {
-    problem.activation = Activation{.kind = kind_of(config.activation)};
-  }
   return problem;
 }
 

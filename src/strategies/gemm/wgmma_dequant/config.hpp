@@ -5,7 +5,7 @@
 /// warpgroup owns 64 rows of weights: 32 outputs of gate and up, or 64 of one matrix. There are two kernels. The dense
 /// one multiplies gate and up; a block has one tile of block_tokens. The grouped one is persistent; each of its tiles
 /// takes the least of least_tokens … block_tokens columns that holds its rows.
-#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tile_widths.hpp"
 #include "pipeline/shape.hpp"
 #include "pipeline/transposed_layout.hpp"
 #include "strategies/gemm/device/finish_params.hpp"

@@ -16,13 +16,13 @@ template <typename Element, Logits logits>
 struct StreamedAttention {
   using Engine = machine::EngineOf<machine::Arch::sm_90a>;
   template <StreamConfig config>
-  using KeyElement = Conditional<config.has_codes(), E4M3, Element>;
+  using KeyElement = conditional<config.has_codes(), E4M3, Element>;
   template <StreamConfig config>
-  using QueryElement = Conditional<config.multiplies_codes, E4M3, Element>;
+  using QueryElement = conditional<config.multiplies_codes, E4M3, Element>;
   /// The type in which weights and values are multiplied: FP8 fits in halves, which have more bits for weights than
   /// bfloat16.
   template <StreamConfig config>
-  using Weighed = Conditional<config.multiplies_codes, E4M3, Conditional<config.widens(), Half, Element>>;
+  using Weighed = conditional<config.multiplies_codes, E4M3, conditional<config.widens(), Half, Element>>;
   const Params& params;
 
   struct StreamedWork {

@@ -15,7 +15,7 @@ class StreamKChunks {
   static constexpr bool fp8 = is_same<KeyElement, E4M3>;
   static constexpr bool fp8_queries = is_same<QueryElement, E4M3>;
   /// The products' operands.
-  using Multiplied = Conditional<fp8, Half, Element>;
+  using Multiplied = conditional<fp8, Half, Element>;
   static constexpr int groups = config.rows / 8;
   static constexpr int key_steps = config.head_dim / 16;
   static constexpr int value_steps = config.value_dim / 16;

@@ -32,7 +32,7 @@ struct Config {
   Number output = Number::bf16;
   int matrices = 2;  ///< gate and up, or one
   ActivationCode activation = ActivationCode::silu;
-  bool bias = false;
+  bool bias = false;        ///< of one matrix
   int warpgroup_tiles = 1;  ///< 64-token tiles of each consumer warpgroup
   int math_warpgroups = 2;
   int block_outputs = 128;  ///< columns of C in a tile, and as many rows of each matrix

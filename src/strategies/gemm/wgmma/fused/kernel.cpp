@@ -70,8 +70,7 @@ Params scalars(const Config& config, const ProductProblem& problem, const CallTe
   params.alpha = finish.alpha;
   params.limit = finish.limit;
   params.up_offset = finish.up_offset;
-  params.gate_bias = finish.gate_bias;
-  params.up_bias = finish.up_bias;
+  params.bias = finish.gate_bias;
   return params;
 }
 

@@ -26,8 +26,7 @@ struct Params {
   float alpha = 0;  ///< swiglu_clamped
   float limit = 0;
   float up_offset = 0;
-  Biases gate_bias{};
-  Biases up_bias{};
+  Biases bias{};  ///< of one matrix
 };
 
 }  // namespace thresher::strategies::gemm::fused

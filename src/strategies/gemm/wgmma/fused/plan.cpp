@@ -7,6 +7,7 @@
 #include "strategies/gemm/formats.hpp"
 #include "strategies/gemm/infeasible.hpp"
 #include "strategies/gemm/output_quantization.hpp"
+#include "strategies/gemm/product_config.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/wgmma/fused/strategy.hpp"
 #include "strategies/gemm/wgmma/fused/tiles.hpp"
@@ -188,13 +189,8 @@ std::vector<Sample<ProductProblem>> samples_of(const Configs& configs) {
   std::vector<Sample<ProductProblem>> found;
   for (const Config& config : configs) {
     if (config.order == order) {
-      ProductProblem problem;
-      problem.a = problem.b = format_of(config.operand);
-      problem.out = format_of(config.output);
-      problem.bias = config.bias;
-      if (config.matrices == 2) {
-        problem.activation = Activation{.kind = kind_of(config.activation)};
-      }
+      const Format operand = format_of(config.operand);
+      const ProductProblem problem = problem_of(config, {operand, operand}, ProductRows::dense);
       found.push_back({multi_tile_sample(problem, config), knob_table().knobs(config)});
     }
   }
@@ -230,17 +226,18 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
     if (order == Order::sequential && problem.matrices() == 1) {
       return fmt::format("strategy {} multiplies by gate, then by up; a product of one matrix has no order", name);
     }
+    if (problem.row_weights || (problem.bias && problem.activation)) {
+      return fmt::format("strategy {} takes no weights of rows, and no bias of gate and up", name);
+    }
     return std::nullopt;
   }
   static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
-    return {.order = order,
-            .operand = number_of(problem.a),
-            .output = number_of(problem.out),
-            .matrices = problem.matrices(),
-            .activation = problem.activation ? code_of(problem.activation->kind) : ActivationCode::silu,
-            .bias = problem.bias,
-            .persistent = order == Order::pingpong,
-            .dependent_launch = problem.rows <= max_tokens_of_dependent_launch};
+    Config config{.order = order,
+                  .operand = number_of(problem.a),
+                  .persistent = order == Order::pingpong,
+                  .dependent_launch = problem.rows <= max_tokens_of_dependent_launch};
+    set_outputs(config, problem);
+    return config;
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {

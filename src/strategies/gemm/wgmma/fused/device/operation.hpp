@@ -203,19 +203,19 @@ class Operation {
 
   /// The product, or activation(gate)·up.
   TH_DEVICE float output(const Sums& sums, int t, int i, u32 column) const {
-    const float gate = with_bias(sums.tile[t].get(i), params_.gate_bias, column);
+    const float gate = sums.tile[t].get(i);
     if constexpr (config.matrices == 1) {
-      return gate;
+      return with_bias(gate, column);
     } else {
       const float up =
           one_by_one ? sums.tile[config.warpgroup_tiles + t].get(i) : sums.tile[t].get(Sums::elements / 2 + i);
-      return activate<config.activation>(gate, with_bias(up, params_.up_bias, column), params_);
+      return activate<config.activation>(gate, up, params_);
     }
   }
 
-  TH_DEVICE float with_bias(float sum, const Biases& biases, u32 column) const {
+  TH_DEVICE float with_bias(float sum, u32 column) const {
     if constexpr (config.bias) {
-      return column < params_.n ? sum + bias_at(biases, 0, column) : 0.0F;
+      return column < params_.n ? sum + bias_at(params_.bias, 0, column) : 0.0F;
     } else {
       return sum;
     }
