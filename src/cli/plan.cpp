@@ -52,7 +52,7 @@ struct PlanArguments {
     command.add_flag("--sustained", sustained, "At the clock of a hot card");
     command.add_flag("--refused", refused, "Show what cannot run, and why");
     CLI::Option* const knobs_alone =
-        command.add_flag("--help-knobs", help_knobs, "List every strategy with its knobs and what they may be");
+        command.add_flag("--help-knobs", help_knobs, "List every GPU strategy with its knobs and what they may be");
     command.add_flag("--json", json, "For machines")->excludes(knobs_alone);
   }
 };

@@ -1,5 +1,6 @@
 #include "reference/dual_gemm.hpp"
 #include "strategies/gemm/tensors.hpp"
+#include "strategies/kernel_strategy.hpp"
 #include "support/toy_strategies.hpp"
 
 namespace thresher::test {
@@ -8,36 +9,33 @@ namespace {
 using namespace strategies;
 using namespace strategies::gemm;
 
-class Toy final : public Strategy<ProductProblem> {
- public:
-  [[nodiscard]] std::string_view name() const override { return "toy"; }
-  [[nodiscard]] std::string_view summary() const override { return "the definition"; }
-  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role(const ProductProblem&) const override { return Role::by_name; }
-  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem& problem,
-                                                              const DeviceSpec&) const override {
+struct NoKnobs {};
+
+struct Toy : FamilyDefaults<ProductProblem, NoKnobs> {
+  static constexpr Overrides overrides{.device_kind = true, .role = true};
+  static constexpr DeviceKind device_kind = DeviceKind::cpu;
+  static constexpr std::string_view name = "toy";
+  static constexpr std::string_view summary = "the definition";
+  static Role role(const ProductProblem&) { return Role::by_name; }
+
+  static const KnobTable<NoKnobs>& knob_table() {
+    static const KnobTable<NoKnobs> table{"", {}};
+    return table;
+  }
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec&) {
     return problem.out == Format::fp32 ? std::nullopt : std::optional<std::string>("strategy toy writes fp32");
   }
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Knobs&,
-                                                            const DeviceSpec& device) const override {
-    const auto sentence = unsupported_reason(problem, device);
-    return sentence ? std::vector{*sentence} : std::vector<std::string>{};
+  static std::vector<std::string> infeasible_reasons(const ProductProblem&, const NoKnobs&, const DeviceSpec&) {
+    return {};
   }
-  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem& problem, const Knobs&,
-                                              const DeviceSpec& device) const override {
-    return unsupported_reason(problem, device) ? std::vector<Knobs>{} : std::vector<Knobs>(1);
-  }
-  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs&, const DeviceSpec&) const override {
+  static PlannedCall plan(const ProductProblem& problem, const NoKnobs&, const DeviceSpec&) {
     PlannedCall call;
-    call.strategy = name();
     call.steps.emplace_back(
         HostCall{"define", [problem = problem.dual_gemm()](const CallTensors& tensors) { define(problem, tensors); }});
     call.data_alignment = 4;
     return call;
   }
 
- private:
   static void define(DualGemmProblem problem, const CallTensors& tensors) {
     problem.m = tokens_of(tensors).shape[0];
     const Tensor& c = output_of(tensors);
@@ -54,7 +52,7 @@ class Toy final : public Strategy<ProductProblem> {
 }  // namespace
 
 const Strategy<ProductProblem>& toy_cpu_strategy() {
-  static const Toy strategy;
+  static const KernelStrategy<Toy> strategy;
   return strategy;
 }
 

@@ -1,5 +1,5 @@
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/refusal.hpp"
+#include "strategies/kernel_strategy.hpp"
 #include "support/toy_strategies.hpp"
 
 namespace thresher::test {
@@ -12,13 +12,7 @@ struct Config {
   int threads = 64;
 };
 
-const KnobTable<Config>& knob_table() {
-  static const KnobTable<Config> table{"toy::Config",
-                                       {number("threads", &Config::threads, {32, 64}, "outputs of a block")}};
-  return table;
-}
-
-/// What the kernel below takes.
+/// The parameter of the kernel below.
 struct Params {
   std::uint64_t a, b1_gate, b2_up, c;
   std::uint32_t m, n, k;
@@ -53,16 +47,18 @@ TH_KERNEL(config.threads, 1) dual_gemm(TH_GRID_CONSTANT const Params params) {
 }
 )";
 
-class Toy final : public Strategy<ProductProblem> {
- public:
-  [[nodiscard]] std::string_view name() const override { return "toy"; }
-  [[nodiscard]] std::string_view summary() const override { return "a thread for each output"; }
-  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role(const ProductProblem&) const override { return Role::by_name; }
-  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
+struct Toy : FamilyDefaults<ProductProblem, Config> {
+  static constexpr Overrides overrides{.role = true, .work = true, .samples = true};
+  static constexpr std::string_view name = "toy";
+  static constexpr std::string_view summary = "a thread for each output";
+  static Role role(const ProductProblem&) { return Role::by_name; }
 
-  [[nodiscard]] std::optional<std::string> unsupported_reason(const ProductProblem& problem,
-                                                              const DeviceSpec& device) const override {
+  static const KnobTable<Config>& knob_table() {
+    static const KnobTable<Config> table{"toy::Config",
+                                         {number("threads", &Config::threads, {32, 64}, "outputs of a block")}};
+    return table;
+  }
+  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
     const bool is_bf16 = problem.a == Format::bf16 && problem.b == Format::bf16 && problem.out == Format::bf16;
     if (!is_bf16 || !problem.activation || problem.activation->kind != ActivationKind::silu ||
         device.matrix_unit != MatrixUnit::wgmma) {
@@ -70,37 +66,24 @@ class Toy final : public Strategy<ProductProblem> {
     }
     return std::nullopt;
   }
-  [[nodiscard]] std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Knobs& knobs,
-                                                            const DeviceSpec& device) const override {
-    (void)knob_table().with({}, knobs, name());
-    const auto sentence = unsupported_reason(problem, device);
-    return sentence ? std::vector{*sentence} : std::vector<std::string>{};
+  static std::vector<std::string> infeasible_reasons(const ProductProblem&, const Config&, const DeviceSpec&) {
+    return {};
   }
-  [[nodiscard]] std::vector<Knobs> candidates(const ProductProblem& problem, const Knobs& knobs,
-                                              const DeviceSpec& device) const override {
-    const Knobs all = knob_table().knobs(knob_table().with({}, knobs, name()));
-    return unsupported_reason(problem, device) ? std::vector<Knobs>{} : std::vector{all};
-  }
-
-  [[nodiscard]] PlannedCall plan(const ProductProblem& problem, const Knobs& knobs,
-                                 const DeviceSpec& device) const override {
-    refuse_infeasible(name(), knobs, infeasible_reasons(problem, knobs, device));
-    const Config config = knob_table().with({}, knobs, name());
+  static PlannedCall plan(const ProductProblem&, const Config& config, const DeviceSpec&) {
     PlannedCall call;
-    call.strategy = name();
-    call.knobs = knob_table().knobs(config);
     call.steps.emplace_back(launch(config));
-    const auto elements = static_cast<double>(problem.n) * static_cast<double>(problem.k);
-    call.work.parts.emplace_back(MemoryPass{"multiplying", static_cast<double>(problem.rows) * elements * 4});
     return call;
   }
 
-  [[nodiscard]] std::vector<Sample<ProductProblem>> samples() const override {
+  static WorkModel work(const ProductProblem& problem, const Config&, const DeviceSpec&) {
+    const auto elements = static_cast<double>(problem.n) * static_cast<double>(problem.k);
+    return {{MemoryPass{"multiplying", static_cast<double>(problem.rows) * elements * 4}}};
+  }
+  static std::vector<Sample<ProductProblem>> samples() {
     return {{DualGemmProblem{.m = 3, .n = 40, .k = 16, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16},
              {{"threads", "32"}}}};
   }
 
- private:
   static KernelLaunch launch(const Config& config) {
     const std::string expression = "toy::dual_gemm<" + knob_table().spelling(config) + ">";
     KernelLaunch launch;
@@ -130,7 +113,7 @@ class Toy final : public Strategy<ProductProblem> {
 }  // namespace
 
 const Strategy<ProductProblem>& toy_gpu_strategy() {
-  static const Toy strategy;
+  static const KernelStrategy<Toy> strategy;
   return strategy;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 /// The tensors of a product's call, in the order in which CallTensors has them, and what its workspace begins with.
 ///
-/// A call may end with the last tensor that it has: tensor_at gives an empty one, of rank 0, for those behind. Dense
-/// calls bring weights [N,K]; the others stacks [E,N,K], one matrix for each expert. A product of one matrix brings it
-/// as the gate.
+/// A call may end with the last tensor that it has: tensor_at gives an empty one, of rank 0, for those behind. A dual
+/// GEMM brings weights [N,K]. Every other product brings stacks [E,N,K], one matrix for each expert (expert_matrix); a
+/// GEMM has one expert. A product of one matrix brings it as the gate.
 #include <array>
 #include <cstddef>
 #include <cstdint>
