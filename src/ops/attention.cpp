@@ -10,7 +10,6 @@
 #include "ops/tensor_checks.hpp"
 #include "ops/validate_attention.hpp"
 #include "runtime/driver.hpp"
-#include "runtime/nvrtc.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/attention/tensors.hpp"
 #include "thresher/error.hpp"
@@ -46,23 +45,28 @@ planner::Request request_of(const AttentionOptions& options, DeviceKind kind) {
 }
 
 strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
-                                       const DeviceSpec& device, DeviceKind kind) {
+                                       const DeviceSpec& device, DeviceKind kind, const CallObstacle& obstacle) {
   const auto all = strategies::attention::registry().of(kind);
   const planner::Choices choices = planner::choose(all, problem, request_of(options, kind), device);
-  if (choices.ranked.empty()) {
-    std::vector<std::string> reasons;
-    for (const planner::RefusedStrategy& refused : choices.refused) {
-      reasons.push_back(fmt::format("{}: {}", refused.strategy, fmt::join(refused.infeasible_reasons, "; ")));
+  std::vector<std::string> reasons;
+  for (const planner::Choice& choice : choices.ranked) {
+    strategies::PlannedCall call = planner::planned(all, problem, choice, device);
+    const std::string sentence = obstacle ? obstacle(call) : "";
+    if (sentence.empty()) {
+      return call;
     }
-    throw Error(ErrorCode::unsupported,
-                fmt::format("no strategy of attention can run this problem: {}", fmt::join(reasons, "; ")));
+    reasons.push_back(fmt::format("{}: {}", choice.strategy, sentence));
   }
-  return planner::planned(all, problem, choices.ranked.front(), device);
+  for (const planner::RefusedStrategy& refused : choices.refused) {
+    reasons.push_back(fmt::format("{}: {}", refused.strategy, fmt::join(refused.infeasible_reasons, "; ")));
+  }
+  throw Error(ErrorCode::unsupported,
+              fmt::format("no strategy of attention can run this problem: {}", fmt::join(reasons, "; ")));
 }
 
 strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
                                        const Device& device) {
-  return attention_call(problem, options, table_of(device), device.kind());
+  return attention_call(problem, options, table_of(device), device.kind(), program_obstacle(device));
 }
 
 std::string attention_obstacle(const Device& device, const AttentionProblem& problem, const AttentionOptions& options) {
@@ -104,43 +108,11 @@ class Attention::Backend {
   ops::DeviceCall call_;
 };
 
-namespace {
-
-using strategies::PlannedCall;
-
-/// Where nothing can be compiled: `chosen` if its machine code is at hand, else the first strategy, else a fallback.
-std::shared_ptr<const Attention::Backend> plan_without_compiler(const Device& device, const AttentionProblem& problem,
-                                                                PlannedCall chosen) {
-  const auto all = strategies::attention::registry().of(device.kind());
-  std::vector<std::string> others{std::string(all.front()->name())};
-  for (const auto* strategy : all) {
-    if (strategy->role(problem) == strategies::Role::fallback) {
-      others.emplace_back(strategy->name());
-    }
-  }
-  for (const std::string& other : others) {
-    try {
-      return std::make_shared<const Attention::Backend>(problem, device.id(), std::move(chosen));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported) {
-        throw;
-      }
-    }
-    chosen = ops::attention_call(problem, {.strategy = other}, device);
-  }
-  return std::make_shared<const Attention::Backend>(problem, device.id(), std::move(chosen));
-}
-
-}  // namespace
-
 Attention plan(const Device& device, const AttentionProblem& problem, const AttentionOptions& options) {
   ops::validate(problem);
   ops::check_threads(options.threads);
-  PlannedCall call = ops::attention_call(problem, options, device);
-  if (device.kind() == DeviceKind::cuda && options.strategy.empty() && !runtime::nvrtc_status().problem.empty()) {
-    return Attention(plan_without_compiler(device, problem, std::move(call)));
-  }
-  return Attention(std::make_shared<const Attention::Backend>(problem, device.id(), std::move(call)));
+  return Attention(
+      std::make_shared<const Attention::Backend>(problem, device.id(), ops::attention_call(problem, options, device)));
 }
 
 void Attention::run(Stream stream, const AttentionTensors& tensors, void* workspace) const {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/device_spec.hpp"
+#include "ops/cuda_programs.hpp"
 #include "planner/choose.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
@@ -12,10 +13,12 @@ namespace thresher::ops {
 /// The request that `options` stand for, on a GPU or on this CPU.
 [[nodiscard]] planner::Request request_of(const AttentionOptions& options, DeviceKind kind);
 
-/// The call of `options` on a GPU like `device`, or on this CPU. Throws Error(invalid_argument) for an unknown
-/// strategy, knob or value, and Error(unsupported) with the reason if no call can run.
+/// The best call of `options` without an obstacle on a GPU like `device`, or on this CPU. Throws
+/// Error(invalid_argument) for an unknown strategy, knob or value, and Error(unsupported) with the reason if no call
+/// can run.
 [[nodiscard]] strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
-                                                     const DeviceSpec& device, DeviceKind kind = DeviceKind::cuda);
+                                                     const DeviceSpec& device, DeviceKind kind = DeviceKind::cuda,
+                                                     const CallObstacle& obstacle = {});
 [[nodiscard]] strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
                                                      const Device& device);
 

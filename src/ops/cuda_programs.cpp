@@ -1,5 +1,7 @@
 #include "ops/cuda_programs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -156,6 +158,27 @@ std::optional<CodeOrigin> find_program(const strategies::DeviceProgram& program,
     return CodeOrigin::built_in;
   }
   return runtime::find_cached(input, disk_cache()) ? std::optional(CodeOrigin::disk_cache) : std::nullopt;
+}
+
+std::string missing_program(const strategies::PlannedCall& call, const std::string& arch,
+                            const std::string& compiler_problem) {
+  for (const strategies::DeviceProgram& program : programs_of(call)) {
+    if (!find_program(program, arch)) {
+      return fmt::format("the program of {} is not built in and cannot be compiled: {}", program.title,
+                         compiler_problem);
+    }
+  }
+  return "";
+}
+
+CallObstacle program_obstacle(const Device& device) {
+  const std::string problem = device.kind() == DeviceKind::cuda ? runtime::nvrtc_status().problem : "";
+  if (problem.empty()) {
+    return {};
+  }
+  return [problem, arch = runtime::device_properties(device.id().ordinal).arch()](const strategies::PlannedCall& call) {
+    return missing_program(call, arch, problem);
+  };
 }
 
 }  // namespace thresher::ops

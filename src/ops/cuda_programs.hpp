@@ -1,5 +1,6 @@
 #pragma once
 /// Device programs compiled, loaded and kept: a program is compiled once for an architecture and loaded once for a GPU.
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "runtime/nvrtc.hpp"
 #include "strategies/device_program.hpp"
 #include "strategies/planned_call.hpp"
+#include "thresher/device.hpp"
 
 namespace thresher::ops {
 
@@ -56,6 +58,19 @@ struct WarmedProgram {
 WarmedProgram warm_program(const strategies::DeviceProgram& program, const std::string& arch);
 /// Where its machine code is, without compiling; nothing when it is nowhere.
 std::optional<CodeOrigin> find_program(const strategies::DeviceProgram& program, const std::string& arch);
+
+/// Every program that the call launches or may launch instead, the packing of its weights included; each once.
+std::vector<strategies::DeviceProgram> programs_of(const strategies::PlannedCall& call);
+
+/// Why a call cannot run with the tensors or programs that are there, in one sentence; empty when it can.
+using CallObstacle = std::function<std::string(const strategies::PlannedCall&)>;
+
+/// Why a GPU of `arch` cannot run the call where nothing can be compiled for `compiler_problem`: its first program that
+/// is neither built in nor in the disk cache, in one sentence; empty when there is none.
+std::string missing_program(const strategies::PlannedCall& call, const std::string& arch,
+                            const std::string& compiler_problem);
+/// The same on `device`, a GPU where nothing can be compiled; without a function on every other device.
+CallObstacle program_obstacle(const Device& device);
 
 /// Every call whose programs are built into the library at default settings, on the table's device of `arch`. Without
 /// one it is any device.

@@ -81,6 +81,12 @@ std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
   return calls;
 }
 
+std::vector<strategies::DeviceProgram> programs_of(const strategies::PlannedCall& call) {
+  std::vector<strategies::DeviceProgram> programs;
+  add_launches(programs, call);
+  return programs;
+}
+
 std::vector<strategies::DeviceProgram> default_programs(const std::string& arch) {
   std::vector<strategies::DeviceProgram> programs{strategies::gemm::reference::program(), strategies::pause_program(),
                                                   strategies::word_sum::program()};

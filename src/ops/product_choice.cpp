@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/cuda_device_spec.hpp"
+#include "ops/cuda_programs.hpp"
 #include "ops/tensor_checks.hpp"
 #include "ops/tuning.hpp"
 #include "thresher/error.hpp"
@@ -36,8 +37,16 @@ void add_once(std::vector<std::string>& sentences, const std::string& sentence) 
                           device.name, fmt::join(infeasible_reasons, "; ")));
 }
 
+/// The first of two obstacles.
+CallObstacle either(const CallObstacle& of_tensors, const CallObstacle& of_programs) {
+  return [=](const PlannedCall& call) {
+    std::string sentence = of_tensors ? of_tensors(call) : "";
+    return sentence.empty() && of_programs ? of_programs(call) : sentence;
+  };
+}
+
 PlannedCall choose_tuned(const Device& device, const ProductProblem& problem, const DualGemmOptions& options,
-                         const TensorObstacle& obstacle) {
+                         const CallObstacle& obstacle) {
   const DeviceSpec spec = spec_of(device);
   const bool is_dual = strategies::gemm::product_of(problem) == Product::dual_gemm;
   if (const auto tuned = is_dual ? tuned_options(device, problem.dual_gemm(), options) : std::nullopt) {
@@ -129,7 +138,7 @@ std::string product_obstacle(const Device& device, const ProductProblem& problem
     return sentence;
   }
   try {
-    (void)choose_product(problem, request_of(options), device.kind(), spec_of(device));
+    (void)choose_product(problem, request_of(options), device.kind(), spec_of(device), program_obstacle(device));
     return "";
   } catch (const Error& error) {
     return error.what();
@@ -137,7 +146,7 @@ std::string product_obstacle(const Device& device, const ProductProblem& problem
 }
 
 PlannedCall choose_product(const ProductProblem& problem, const planner::Request& request, DeviceKind kind,
-                           const DeviceSpec& device, const TensorObstacle& obstacle) {
+                           const DeviceSpec& device, const CallObstacle& obstacle) {
   const Strategies all = strategies_for(problem, kind);
   const planner::Choices choices = planner::choose<ProductProblem>(all, problem, request, device);
   std::vector<std::string> infeasible_reasons;
@@ -167,17 +176,18 @@ std::vector<std::int64_t> planned_rows(std::int64_t m) {
 }
 
 std::vector<PlannedRows> planned_calls(const Device& device, const ProductProblem& problem,
-                                       const DualGemmOptions& options, const TensorObstacle& obstacle,
+                                       const DualGemmOptions& options, const CallObstacle& obstacle,
                                        const CallChange& change) {
   std::vector<PlannedRows> calls;
-  const TensorObstacle shares_weights = [&](const PlannedCall& call) {
+  const CallObstacle shares_weights = [&](const PlannedCall& call) {
     if (!calls.empty() && call.packed_layout != calls.front().call.packed_layout) {
       return "strategy " + call.strategy + " reads weights that are packed otherwise";
     }
     return obstacle ? obstacle(call) : std::string();
   };
+  const CallObstacle can_run = either(shares_weights, program_obstacle(device));
   const auto chosen = [&](const ProductProblem& sized) {
-    PlannedCall call = choose_tuned(device, sized, options, shares_weights);
+    PlannedCall call = choose_tuned(device, sized, options, can_run);
     return change ? change(std::move(call), sized) : call;
   };
   if (device.kind() == DeviceKind::cpu && strategies::gemm::product_of(problem) != Product::dual_gemm) {

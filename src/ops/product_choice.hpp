@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device_spec.hpp"
+#include "ops/cuda_programs.hpp"
 #include "planner/choose.hpp"
 #include "strategies/gemm/registry.hpp"
 #include "strategies/planned_call.hpp"
@@ -16,9 +17,6 @@ namespace thresher::ops {
 
 using strategies::gemm::Product;
 using strategies::gemm::ProductProblem;
-
-/// Why a call cannot run with the tensors that are there, in one sentence; empty when it can.
-using TensorObstacle = std::function<std::string(const strategies::PlannedCall&)>;
 
 /// The value of the knob `numerics`, by default exact.
 [[nodiscard]] Numerics numerics_of(const Knobs& knobs);
@@ -51,7 +49,7 @@ void check_knobs(const Device& device, const ProductProblem& problem, const Dual
 /// Error(invalid_argument) for unknown knobs.
 [[nodiscard]] strategies::PlannedCall choose_product(const ProductProblem& problem, const planner::Request& request,
                                                      DeviceKind kind, const DeviceSpec& device,
-                                                     const TensorObstacle& obstacle = {});
+                                                     const CallObstacle& obstacle = {});
 
 /// One of a plan's calls, and for how many rows.
 struct PlannedRows {
@@ -69,8 +67,7 @@ using CallChange = std::function<strategies::PlannedCall(strategies::PlannedCall
 /// packed weights, and calls that launch alike are one. The rows ascend. A dual GEMM takes the strategy that was
 /// measured fastest on `device` (ops/tuning.hpp), if that still exists and has no obstacle.
 [[nodiscard]] std::vector<PlannedRows> planned_calls(const Device& device, const ProductProblem& problem,
-                                                     const DualGemmOptions& options,
-                                                     const TensorObstacle& obstacle = {},
+                                                     const DualGemmOptions& options, const CallObstacle& obstacle = {},
                                                      const CallChange& change = {});
 
 }  // namespace thresher::ops

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/attention_call.hpp"
 #include "ops/cuda_programs.hpp"
+#include "ops/product_choice.hpp"
 #include "runtime/cubin_cache.hpp"
 #include "runtime/nvrtc.hpp"
 #include "thresher/error.hpp"
@@ -47,6 +49,50 @@ TEST(BuiltInCubins, AreNotTakenForAnotherProgram) {
   program.text += "// changed\n";
   EXPECT_FALSE(find_built_in(compiler_input(program, "sm_90a")).has_value());
   EXPECT_FALSE(find_built_in(compiler_input(default_programs("sm_90a").front(), "sm_80")).has_value());
+}
+
+/// Where nothing can be compiled, the best call whose programs are built in is launched.
+TEST(BuiltInCubins, ServeProblemsInTheirDefaultFormatWithoutACompiler) {
+  if (built_in_cubins().empty()) {
+    GTEST_SKIP() << "built without NVRTC";
+  }
+  const CallObstacle obstacle = [](const strategies::PlannedCall& call) {
+    return missing_program(call, "sm_90a", "there is no compiler");
+  };
+  const DeviceSpec& device = *find_device_spec("H200");
+  const auto bf16 = Format::bf16;
+  for (const std::int64_t rows : {1, 64, 300, 4096}) {
+    for (const ProductProblem& problem : {ProductProblem(DualGemmProblem{rows, 4096, 7168, bf16, bf16, bf16, {}}),
+                                          ProductProblem(GemmProblem{rows, 4096, 7168, bf16, bf16, bf16})}) {
+      const strategies::PlannedCall call = choose_product(problem, {}, DeviceKind::cuda, device, obstacle);
+      EXPECT_EQ(obstacle(call), "") << call.strategy << " " << call.knobs.text();
+    }
+  }
+  AttentionProblem attention;
+  attention.batch = 2;
+  attention.heads = 32;
+  attention.kv_heads = 8;
+  attention.queries = 1;
+  attention.keys = 4096;
+  attention.head_dim = 128;
+  EXPECT_EQ(obstacle(attention_call(attention, {}, device, DeviceKind::cuda, obstacle)), "");
+}
+
+TEST(BuiltInCubins, AProgramThatIsNowhereRefusesItsStrategy) {
+  const ProductProblem problem(DualGemmProblem{64, 4096, 7168, Format::bf16, Format::bf16, Format::bf16, {}});
+  const CallObstacle nowhere = [](strategies::PlannedCall call) {
+    std::get<strategies::KernelLaunch>(call.steps.front()).program.text += "// in no library and no cache";
+    return missing_program(call, "sm_90a", "there is no compiler");
+  };
+  try {
+    (void)choose_product(problem, {.strategy = "interleaved"}, DeviceKind::cuda, *find_device_spec("H200"), nowhere);
+    FAIL() << "a program was found that nothing holds";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("is not built in and cannot be compiled: there is no compiler"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 // One machine code for the cards of a family, and none for others.
