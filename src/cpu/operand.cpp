@@ -71,6 +71,27 @@ void fp8_row_to_float32(const Tensor& operand, const Slice& slice, std::int64_t 
   }
 }
 
+/// One row of any operand.
+void row_to_float32(const Tensor& operand, const Slice& slice, std::int64_t row, float* out) {
+  switch (operand.format) {
+    case Format::fp16: return fp16_row_to_float32(row_of_16_bit(operand, row, slice.first_k), slice.depth, out);
+    case Format::bf16: return bf16_row_to_float32(row_of_16_bit(operand, row, slice.first_k), slice.depth, out);
+    case Format::fp8_tensor: return e4m3_row_to_float32(row_of_codes(operand, row, slice.first_k), slice.depth, 1, out);
+    case Format::fp8_row:
+    case Format::fp8_block: return fp8_row_to_float32(operand, slice, row, out);
+    case Format::nvfp4:
+      return for_each_scaled_piece(
+          operand, slice, row,
+          [out](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, std::int64_t offset) {
+            nvfp4_row_to_float32(packed, scales, count, out + offset);
+          });
+    case Format::fp32:
+    case Format::fp8_e4m3:
+    case Format::int32:
+    case Format::uint8: return;  // no operands of products
+  }
+}
+
 ExponentRange combine(const RangeLanes& lanes) noexcept {
   ExponentRange range;
   for (const std::uint16_t magnitude_minus_1 : lanes.smallest) {
@@ -113,7 +134,9 @@ void ExponentRange::include(const ExponentRange& other) noexcept {
 
 int bf16_planes(Format format) noexcept { return format == Format::fp16 ? 2 : 1; }
 
-bool has_bf16_planes(Format format) noexcept { return format != Format::fp8_row && format != Format::fp8_block; }
+bool has_bf16_planes(Format format) noexcept {
+  return bits(format) == 16 || format == Format::nvfp4 || format == Format::fp8_tensor;
+}
 
 ProductType product_type_of(Format a, Format b) {
   return has_bf16_planes(a) && has_bf16_planes(b) ? native_product_type() : ProductType::float32;
@@ -157,20 +180,8 @@ void to_float32(const Tensor& operand, const Slice& slice, float* out) {
     float* out_row = out + i * slice.padded_depth;
     if (row < 0) {
       std::fill_n(out_row, slice.padded_depth, 0.0F);
-    } else if (operand.format == Format::fp8_tensor) {
-      e4m3_row_to_float32(row_of_codes(operand, row, slice.first_k), slice.depth, 1, out_row);
-    } else if (format_traits(operand.format).product_format == Format::fp8_e4m3) {
-      fp8_row_to_float32(operand, slice, row, out_row);
-    } else if (operand.format == Format::nvfp4) {
-      for_each_scaled_piece(
-          operand, slice, row,
-          [out_row](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, std::int64_t offset) {
-            nvfp4_row_to_float32(packed, scales, count, out_row + offset);
-          });
-    } else if (operand.format == Format::fp16) {
-      fp16_row_to_float32(row_of_16_bit(operand, row, slice.first_k), slice.depth, out_row);
     } else {
-      bf16_row_to_float32(row_of_16_bit(operand, row, slice.first_k), slice.depth, out_row);
+      row_to_float32(operand, slice, row, out_row);
     }
   }
   zero_padding(slice, present, out);

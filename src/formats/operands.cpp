@@ -129,8 +129,8 @@ class OperandReader {
 
 /// Every `step`-th row of half of `fused`, from `first` on.
 Operand rows_of(const Operand& fused, std::string_view which, std::int64_t first, std::int64_t step) {
-  if (const int shared = format_traits(fused.format_).weight_rows_per_scale;
-      shared > 1 && (step != 1 || fused.rows_ / 2 % shared != 0)) {
+  const int shared = format_traits(fused.format_).weight_rows_per_scale;
+  if (shared > 1 && (step != 1 || fused.rows_ / 2 % shared != 0)) {
     reject(fmt::format("{} is {} with gate and up in {} rows each, but {} rows share a scale: give two tensors",
                        fused.source_, name(fused.format_), fused.rows_ / 2, shared));
   }
@@ -150,17 +150,17 @@ Operand rows_of(const Operand& fused, std::string_view which, std::int64_t first
     }
   };
   take(fused.data_, half.data_);
-  if (fused.format_ == Format::fp8_row) {
-    take(fused.scales_, half.scales_);
-  } else if (fused.format_ == Format::fp8_block) {
+  if (shared > 1) {
     const std::size_t bytes = fused.scales_.size() / 2;
     const auto begin = fused.scales_.begin() + static_cast<std::ptrdiff_t>(first == 0 ? 0 : bytes);
     half.scales_.assign(begin, begin + static_cast<std::ptrdiff_t>(bytes));
-  } else if (fused.format_ == Format::nvfp4) {
+  } else if (fused.scale_layout_ == ScaleLayout::blocked) {
     const auto* codes = reinterpret_cast<const std::uint8_t*>(fused.scales_.data());
     const std::vector<std::uint8_t> scales = convert_scales({codes, fused.scales_.size()}, fused.rows_, fused.k_,
                                                             fused.scale_layout_, ScaleLayout::row_major);
     take(std::as_bytes(std::span(scales)), half.scales_);
+  } else {
+    take(fused.scales_, half.scales_);
   }
   return half;
 }

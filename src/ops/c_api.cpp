@@ -107,7 +107,7 @@ void require_zero(const char* argument, const void* bytes, std::size_t count) {
 }
 
 Format format_of(thresher_format format, const char* argument) {
-  static_assert(static_cast<int>(Format::fp8_block) == THRESHER_FP8_BLOCK &&
+  static_assert(static_cast<int>(all_formats.back()) == THRESHER_FP8_BLOCK &&
                 static_cast<int>(Format::uint8) == THRESHER_UINT8 && static_cast<int>(Format::nvfp4) == THRESHER_NVFP4);
   return enumerator(format, all_formats.back(), argument);
 }

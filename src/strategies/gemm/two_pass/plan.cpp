@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/integers.hpp"
+#include "strategies/gemm/formats.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/two_pass/params.hpp"
 #include "strategies/gemm/two_pass/strategy.hpp"
@@ -264,7 +265,8 @@ struct TwoPass : FamilyDefaults<ProductProblem, Config> {
   }
 
   static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec&) {
-    if (bits(problem.a) == 8 || bits(problem.b) == 8) {
+    const auto takes = [](Format format) { return is_16_bit(format) || format == Format::nvfp4; };
+    if (!takes(problem.a) || !takes(problem.b)) {
       return fmt::format("strategy two_pass takes fp16, bf16 and nvfp4, not {} with {}", thresher::name(problem.a),
                          thresher::name(problem.b));
     }
