@@ -12,9 +12,9 @@ namespace thresher::arena {
 namespace {
 
 constexpr int instruction_bytes = 16;
-constexpr std::array<std::string_view, 14> matrix_opcodes{"HMMA",    "IMMA",    "DMMA",    "QMMA",     "BMMA",
-                                                          "HGMMA",   "QGMMA",   "IGMMA",   "BGMMA",    "UTCHMMA",
-                                                          "UTCQMMA", "UTCOMMA", "UTCIMMA", "UTCMXQMMA"};
+constexpr std::array<std::string_view, 15> matrix_opcodes{"HMMA",    "IMMA",    "DMMA",    "QMMA",    "OMMA",
+                                                          "BMMA",    "HGMMA",   "QGMMA",   "IGMMA",   "BGMMA",
+                                                          "UTCHMMA", "UTCQMMA", "UTCOMMA", "UTCIMMA", "UTCMXQMMA"};
 /// Matrix instructions that read their operands from shared memory themselves.
 constexpr std::array<std::string_view, 9> shared_matrix_opcodes{"HGMMA",   "QGMMA",   "IGMMA",   "BGMMA",    "UTCHMMA",
                                                                 "UTCQMMA", "UTCOMMA", "UTCIMMA", "UTCMXQMMA"};

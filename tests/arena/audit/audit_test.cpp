@@ -115,6 +115,15 @@ AuditExpectations expected_of_interleaved(const std::string& knobs) {
   return std::get<strategies::KernelLaunch>(call.steps.front()).expected;
 }
 
+// Products of a warp that no recorded listing has.
+TEST(Audit, ProductsOfOneWarpAreCounted) {
+  for (const std::string kind : {"HMMA", "QMMA", "OMMA"}) {
+    const std::vector<SassFunction> functions = parse_sass("\tcode for sm_120a\n\t\tFunction : k\n        /*0000*/  " +
+                                                           kind + ".16864.F32 R4, R4, R12, RZ ;\n");
+    EXPECT_EQ(audit("k", nullptr, &functions.at(0), 0).matrix_count(kind), 1) << kind;
+  }
+}
+
 // A kernel of this repository: 128 tokens by 256 weight rows, K = 64 a stage, two math warpgroups, TMA in and out.
 TEST(Audit, AMatrixKernelIsReadRight) {
   const SassFunction function = recorded("dual_gemm");
