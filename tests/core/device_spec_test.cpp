@@ -13,6 +13,7 @@ TEST(DeviceSpec, EveryEntryIsCompleteAndSaysWhereItIsFrom) {
   for (const DeviceSpec& spec : device_specs()) {
     SCOPED_TRACE(spec.name);
     EXPECT_FALSE(spec.source.empty());
+    EXPECT_EQ(parse_arch(name(spec.arch)), spec.arch);  // all_archs lists it
     EXPECT_GE(spec.max_clock_ghz, spec.burst_clock_ghz);
     EXPECT_GE(spec.burst_clock_ghz, spec.sustained_clock_ghz);
     EXPECT_GT(spec.sustained_clock_ghz, 1.0);

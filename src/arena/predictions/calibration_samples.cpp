@@ -1,9 +1,11 @@
 #include "arena/predictions/calibration_samples.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include "arena/contestants/registry.hpp"
 #include "arena/operation/input_sets.hpp"
@@ -66,8 +68,8 @@ const DeviceSpec& calibrated_device(Rig& rig) {
   const DeviceSpec* const spec = gpu ? find_device_spec(gpu->name) : nullptr;
   if (spec == nullptr) {
     throw Error(ErrorCode::unsupported,
-                fmt::format("calibrate: the planner has no table for {}, only for H100, H200, B200 and GB300",
-                            rig.device().name()));
+                fmt::format("calibrate: the planner has no table for {}, only for {}", rig.device().name(),
+                            fmt::join(device_specs() | std::views::transform(&DeviceSpec::name), ", ")));
   }
   return *spec;
 }
