@@ -13,9 +13,9 @@
 namespace thresher::arena {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 7> all{
-      &dual_gemm_operation(), &attention_operation(), &grouped_dual_gemm_operation(), &grouped_gemm_operation(),
-      &gemm_operation(),      &moe_layer_operation(), &gated_mlp_operation()};
+  static const std::array all{&dual_gemm_operation(),    &attention_operation(), &grouped_dual_gemm_operation(),
+                              &grouped_gemm_operation(), &gemm_operation(),      &moe_layer_operation(),
+                              &gated_mlp_operation()};
   return all;
 }
 

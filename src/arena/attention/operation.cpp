@@ -1,6 +1,5 @@
 // Attention in the arena.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -213,14 +212,6 @@ class AttentionOperation final : public Operation {
     const std::string found =
         ops::attention_obstacle(device, problem.as<AttentionTask>().problem, attention_options(spec));
     return found.empty() ? "" : fmt::format("{}: {}", label(problem), found);
-  }
-
-  [[nodiscard]] PlanRequest plan_request(const ContestantSpec& spec) const override {
-    std::vector<std::string> knobs;
-    for (const auto& [knob, value] : spec.knobs) {
-      knobs.push_back(knob + "=" + value);
-    }
-    return {spec.strategy, fmt::format("{}", fmt::join(knobs, " "))};
   }
 
   [[nodiscard]] MachineCode machine_code(const Problem& problem, const ContestantSpec& spec,

@@ -29,6 +29,23 @@ std::vector<HostTensor> Operation::variation(const std::vector<HostTensor>& inpu
   return varied;
 }
 
+PlanRequest Operation::plan_request(const ContestantSpec& spec) const {
+  PlanRequest request{.strategy = spec.strategy, .knobs = {}};
+  for (const auto& [knob, value] : spec.knobs) {
+    request.knobs += fmt::format("{}{}={}", request.knobs.empty() ? "" : " ", knob, value);
+  }
+  return request;
+}
+
+MachineCode Operation::machine_code(const Problem&, const ContestantSpec&, const DeviceSpec&) const {
+  throw Error(ErrorCode::unsupported, fmt::format("{} has no strategy for GPUs", name()));
+}
+
+PlannerResult Operation::outlook(const Problem&, const ContestantSpec&, const DeviceSpec&,
+                                 const planner::Calibration&) const {
+  return {.infeasible_reasons = {fmt::format("{} has no strategy for GPUs", name())}, .is_unknown = true};
+}
+
 PreparedVariant Operation::prepare_variant(const Problem&, const PlanRequest&, const Device&, Memory&,
                                            const std::vector<DeviceSet>&, const KernelVariant&) const {
   throw Error(ErrorCode::unsupported, fmt::format("{} has no kernels that can be looked into", name()));

@@ -117,7 +117,7 @@ class Operation {
   [[nodiscard]] virtual Cost cost(const Problem& problem) const = 0;
   /// A small problem, and the options that a command line may set, in the order in which they apply.
   [[nodiscard]] virtual Problem example() const = 0;
-  [[nodiscard]] virtual std::vector<ProblemOption> options() const = 0;
+  [[nodiscard]] virtual std::vector<ProblemOption> options() const { return {}; }
 
   // Its data.
   /// Some distributions do not apply to some problems.
@@ -174,19 +174,20 @@ class Operation {
                                              const Device& device) const = 0;
   /// Memory in bytes beside inputs and outputs.
   [[nodiscard]] virtual double working_bytes(const Problem&) const { return 0; }
-  [[nodiscard]] virtual PlanRequest plan_request(const ContestantSpec& spec) const = 0;
-  /// Its launches on such a GPU, compiled for it; needs no GPU.
+  /// By default the strategy and the knobs of `spec`.
+  [[nodiscard]] virtual PlanRequest plan_request(const ContestantSpec& spec) const;
+  /// Its launches on such a GPU, compiled for it; needs no GPU. By default it throws Error(unsupported).
   [[nodiscard]] virtual MachineCode machine_code(const Problem& problem, const ContestantSpec& spec,
-                                                 const DeviceSpec& device) const = 0;
+                                                 const DeviceSpec& device) const;
   /// Its kernels in the emulator (arena/emulation/emulation.hpp); null where it has none.
   [[nodiscard]] virtual const EmulatedOperation* emulated() const { return nullptr; }
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here.
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
                                                         const Device& device, Memory& memory,
                                                         const std::vector<DeviceSet>& sets) const = 0;
+  /// The planner's view of it on such a GPU. By default there is no strategy for GPUs.
   [[nodiscard]] virtual PlannerResult outlook(const Problem& problem, const ContestantSpec& spec,
-                                              const DeviceSpec& device,
-                                              const planner::Calibration& calibration) const = 0;
+                                              const DeviceSpec& device, const planner::Calibration& calibration) const;
   /// The cases that `thresher calibrate` times, on problems that no built-in suite holds; empty: the planner is not
   /// fitted to it.
   [[nodiscard]] virtual std::vector<CalibrationCase> calibration_cases() const { return {}; }
