@@ -286,7 +286,7 @@ class Attention:
 
 
 class PagedAttention:
-    """A plan of attention with keys in pages, with its workspace: q [T, H, D], k [pages, page, Hk, D] and v, which may be
+    """A plan of attention with a paged KV cache, with its workspace: q [T, H, D], k [pages, page, Hk, D] and v, which may be
     views; k and v in FP8 or as q, which may be FP8 where they are. `columns` is the most pages of one of `batch` sequences,
     `out_dtype` that of o beside q in FP8, torch.bfloat16 or torch.float16."""
 

@@ -10,7 +10,7 @@ namespace thresher::cli {
 
 void add_compile_confined(CLI::App& app, Context&) {
   const auto folder = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("compile-confined", "Started by tournaments, for kernels from outside");
+  CLI::App* command = app.add_subcommand("compile-confined", "Started by tournaments, for user kernels");
   command->group("");  // hidden from help
   command->add_option("FOLDER", *folder)->required();
   command->callback([folder] { arena::user_kernels::compile_confined(*folder); });

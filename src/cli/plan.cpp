@@ -216,7 +216,7 @@ void add_attention(CLI::App& plan_command, Context& context) {
   CLI::Option* const queries = command->add_option("--queries", problem.queries, "Queries of a sequence");
   queries->check(extents);
   CLI::Option* const total = command->add_option("--total-queries", asked->total_queries,
-                                                 "Queries of all sequences together, with keys in pages");
+                                                 "Queries of all sequences together, with a paged KV cache");
   total->check(extents)->excludes(queries);
   CLI::Option* const keys = command->add_option("--keys", problem.keys, "Keys of a sequence; as --queries");
   keys->check(extents);

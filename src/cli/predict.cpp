@@ -64,7 +64,7 @@ void predict_card(const PredictArguments& arguments) {
 void add_predict(CLI::App& app, Context&) {
   const auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command = app.add_subcommand(
-      "predict", "Foretells a card's times as intervals, to be kept; or scores them against a run there");
+      "predict", "Predicts a card's times as intervals, to be kept; or scores them against a run there");
   std::vector<CLI::Option*> of_predicting{
       command->add_option("pitch", arguments->pitches, "Pitch files: the origin's, and those of contestants there"),
       add_device_table(*command, arguments->device, "The card, of those without a measurement")->capture_default_str(),

@@ -63,7 +63,7 @@ void ProblemArgument::add_to(CLI::App& command) {
   command.add_option("--b", b, "Format of the weights: " + one_of_formats())->capture_default_str();
   out_option_ = command.add_option(
       "--out", out,
-      "Format of the output: fp16, bf16, fp32, or requantised: nvfp4, fp8_tensor, fp8_row, fp8_block; of the "
+      "Format of the output: fp16, bf16, fp32, or quantized: nvfp4, fp8_tensor, fp8_row, fp8_block; of the "
       "tokens, else of the weights where they have 16 bits, else bf16");
 }
 

@@ -56,7 +56,7 @@ void print_sums(const formats::QuantizeReport& report, const std::string& out) {
     before += tensor.bytes_before;
     after += tensor.bytes_after;
   }
-  fmt::print("{} quantised, {} bytes to {}; {} left alone, {} bytes; written to {}\n", report.quantized.size(), before,
+  fmt::print("{} quantized, {} bytes to {}; {} left alone, {} bytes; written to {}\n", report.quantized.size(), before,
              after, all.tensors, all.bytes, printable(out));
 }
 
@@ -75,7 +75,7 @@ void quantize(const QuantizeOptions& options) {
   for (const formats::CopiedTensor& tensor : report.copied) {
     fmt::print("{} left alone: {}\n", printable(tensor.name), tensor.reason);
     if (tensor.is_missed) {
-      print_note(stderr, fmt::format("warning: {}, {} bytes, is not quantised: it is {}\n", printable(tensor.name),
+      print_note(stderr, fmt::format("warning: {}, {} bytes, is not quantized: it is {}\n", printable(tensor.name),
                                      tensor.bytes, tensor.reason));
     }
   }
@@ -97,7 +97,7 @@ void add_quantize(CLI::App& app, Context&) {
       "routers\n"
       "and gates, convolutions and what sees images or hears stay as they are unless --include says their word "
       "itself:\n"
-      "'*embed*', '*lm_head*'. Stacks [E,rows,K] are quantised matrix by matrix where the tensors beside them say "
+      "'*embed*', '*lm_head*'. Stacks [E,rows,K] are quantized matrix by matrix where the tensors beside them say "
       "that\n"
       "they lie so, or where --include is the name.");
   command.add_option("--include", options->selection.include, "Only tensors of these names; default: every matrix")

@@ -7,7 +7,7 @@
 namespace thresher::cli {
 
 void add_serve_calls(CLI::App& app, Context&) {
-  CLI::App* command = app.add_subcommand("serve-calls", "Started by tournaments, for kernels from outside");
+  CLI::App* command = app.add_subcommand("serve-calls", "Started by tournaments, for user kernels");
   command->group("");  // hidden from help
   command->callback([] { arena::user_kernels::serve_calls(); });
 }

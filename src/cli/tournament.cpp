@@ -234,10 +234,9 @@ void add_tournament(CLI::App& app, Context& context) {
   command->add_option("--ledger", arguments->ledger, "File that keeps every result")->capture_default_str();
   add_seed(*command, arguments->seed, "Seed of inputs and order; random if not given");
   add_seconds(*command, arguments->seconds, "Time for timing one contestant on one problem");
-  add_limit(
-      *command, "--match-seconds", arguments->match_seconds,
-      "Time that a match may take in all; not given, one with a kernel from outside 10 minutes, one more for each "
-      "trial and 20 times --seconds for each problem, others any");
+  add_limit(*command, "--match-seconds", arguments->match_seconds,
+            "Time that a match may take in all; not given, one with a user kernel 10 minutes, one more for each "
+            "trial and 20 times --seconds for each problem, others any");
   add_limit(
       *command, "--call-seconds", arguments->call_seconds,
       fmt::format("Time that a pitch may ask for one call of its kernel; {:g} if not given", arena::usual_call_s));

@@ -16,7 +16,7 @@ void check_quantizable(const Tensor& matrix, std::string_view role, const Quanti
                         matrix.format == Format::bf16 || matrix.format == Format::fp8_e4m3;
   if (!is_plain) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} is {}, but only a floating-point matrix can be quantised to {}", role,
+                fmt::format("{} is {}, but only a floating-point matrix can be quantized to {}", role,
                             name(matrix.format), target.name));
   }
   check_matrix(matrix, role, matrix.shape[0], matrix.shape[1], matrix.format);

@@ -137,7 +137,7 @@ class Selector {
                  [this](const std::string& pattern) { return !is_used(pattern); });
     if (names.empty()) {
       reject(fmt::format(
-          "{} has nothing to quantise: no {} with K a multiple of {}{}", file_.path(), quantisable, k_multiple(to_),
+          "{} has nothing to quantize: no {} with K a multiple of {}{}", file_.path(), quantisable, k_multiple(to_),
           report.copied.empty() ? ""
                                 : fmt::format(" that is not left alone; tensor {} is: {}",
                                               quoted_name(report.copied.front().name), report.copied.front().reason)));
@@ -156,14 +156,14 @@ class Selector {
     for (const std::string& pattern : selection_.include) {
       const StoredTensor* tensor = file_.find(pattern);
       if (tensor == nullptr && !is_used(pattern)) {
-        reject(fmt::format("{} has no tensor {} to quantise", file_.path(), quoted_name(pattern)));
+        reject(fmt::format("{} has no tensor {} to quantize", file_.path(), quoted_name(pattern)));
       }
       if (tensor != nullptr && !has_wildcards(pattern) && !obstacle(*tensor, to_).empty()) {
-        reject(fmt::format("{} is {}, but only an {} with K a multiple of {} can be quantised",
+        reject(fmt::format("{} is {}, but only an {} with K a multiple of {} can be quantized",
                            described({&file_, tensor}), type_and_shape(*tensor), quantisable, k_multiple(to_)));
       }
       if (tensor != nullptr && is_stack(*tensor) && stack_layout(file_, *tensor) == StackLayout::k_first) {
-        reject(fmt::format("{} is {}, by its neighbours [E, K, rows], but only a stack [E, rows, K] can be quantised",
+        reject(fmt::format("{} is {}, by its neighbours [E, K, rows], but only a stack [E, rows, K] can be quantized",
                            described({&file_, tensor}), type_and_shape(*tensor)));
       }
     }
@@ -249,7 +249,7 @@ std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& s
   std::set<std::string> taken;
   for (const StoredTensor& tensor : tensors) {
     if (!taken.insert(tensor.name).second) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("{} already has a tensor {}, which quantising would write",
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} already has a tensor {}, which quantizing would write",
                                                            file.path(), quoted_name(tensor.name)));
     }
   }

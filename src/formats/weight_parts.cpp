@@ -36,7 +36,7 @@ constexpr std::array<Unread, 9> unread{{
     {"bias", "no bias is added here"},
     {"pre_quant_scale", "it multiplies what enters the layer (AWQ), which is not done here"},
     {"scale_inv", "it scales FP8 weights (F8_E4M3)"},
-    {"zero_point", "quantisation with a zero point is not read"},
+    {"zero_point", "quantization with a zero point is not read"},
     {"g_idx", "weights whose groups are reordered are not read"},
     {"weight_shape", "it belongs to weights packed as integers, which are not read"},
     {"_global_scale", "a global scale belongs to values that are named _packed"},

@@ -105,7 +105,7 @@ void check_page_table(const AttentionProblem& problem, const AttentionTensors& t
     check_absent("seqused_k", tensors.seqused_k, reason);
     return;
   }
-  check_absent("cu_seqlens_k", tensors.cu_seqlens_k, "seqused_k and block_table say where keys in pages lie");
+  check_absent("cu_seqlens_k", tensors.cu_seqlens_k, "seqused_k and block_table say where the pages of keys lie");
   if (device.kind == DeviceKind::cpu) {
     validate_pages(problem, tensors.block_table, tensors.seqused_k);
   } else {

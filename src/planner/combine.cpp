@@ -7,7 +7,7 @@ namespace thresher::planner {
 
 std::string_view name(Bound bound) noexcept {
   switch (bound) {
-    case Bound::matrix: return "the matrix unit";
+    case Bound::matrix: return "the tensor cores";
     case Bound::memory: return "memory";
     case Bound::l2: return "L2 to shared memory";
     case Bound::dram: return "DRAM";

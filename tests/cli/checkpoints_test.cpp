@@ -206,7 +206,7 @@ TEST_F(Checkpoints, QuantizeSaysWhatItLeftAloneAndWhy) {
             "no tensor is excluded by '*none*'\n"
             "left alone, K is no multiple of 16: 512 bytes in 1\n"
             "left alone, no matrix [rows, K]: 192 bytes in 3\n"
-            "1 quantised, 512 bytes to 148; 4 left alone, 704 bytes; written to out.safetensors\n");
+            "1 quantized, 512 bytes to 148; 4 left alone, 704 bytes; written to out.safetensors\n");
   fs::remove(folder_ / "out.safetensors");
   expect_refusal(
       "quantize --in '" + (recorded / "llama/model-00001-of-00006.safetensors").string() + "' --out out.safetensors",
@@ -228,7 +228,7 @@ TEST_F(Checkpoints, QuantizeWarnsOfWhatBecomesZeroAndOfScaledMatrices) {
   EXPECT_EQ(
       outcome.err,
       "warning: 63 values of up_proj.weight that are not 0 become 0: nvfp4 has none as small\n"
-      "warning: down_proj.weight, 256 bytes, is not quantised: it is beside 'down_proj.g_idx', which changes what "
+      "warning: down_proj.weight, 256 bytes, is not quantized: it is beside 'down_proj.g_idx', which changes what "
       "its values mean\n");
 }
 

@@ -188,7 +188,7 @@ TEST_F(Grouped, PartsOfWeightsThatAreNotReadAreRefused) {
   expect_refusal(run(without), "but its global scale 'b1_global_scale' is missing");
   File zeros = grouped_file();
   zeros["b2_zero_point"] = f32({experts, n}, numbers(experts * n, 0));
-  expect_refusal(run(zeros), "'b2_zero_point' beside 'b2': quantisation with a zero point is not read");
+  expect_refusal(run(zeros), "'b2_zero_point' beside 'b2': quantization with a zero point is not read");
   File biased = grouped_file();
   biased["a_bias"] = f32({rows}, numbers(rows, 0));
   expect_refusal(run(biased), "'a_bias' beside 'a': no bias is added here");

@@ -240,7 +240,7 @@ TEST_F(PackedOperand, OtherPartsOfTheLayerAreRefusedByName) {
   };
   expect({"b1.bias", Dtype::bf16, {1}}, "no bias is added here");
   expect({"b1.pre_quant_scale", Dtype::bf16, {16}}, "it multiplies what enters the layer");
-  expect({"b1.weight_zero_point", Dtype::i8, {1, 1}}, "quantisation with a zero point is not read");
+  expect({"b1.weight_zero_point", Dtype::i8, {1, 1}}, "quantization with a zero point is not read");
   expect({"b1.weight_scale_2", Dtype::f32, {}}, "a second scale belongs to");
   expect({"b1.lora_A.weight", Dtype::bf16, {4, 16}}, "what it does to the weights is not known here");
   expect({"b1_bias", Dtype::bf16, {1}}, "no bias is added here");

@@ -185,7 +185,7 @@ TEST_F(QuantizeFile, AFileCanReplaceItself) {
 
 TEST_F(QuantizeFile, WhatCannotBeQuantisedIsNamedAndNothingIsWritten) {
   write_input();
-  EXPECT_NE(refusal({"b9"}).find("no tensor 'b9' to quantise"), std::string::npos);
+  EXPECT_NE(refusal({"b9"}).find("no tensor 'b9' to quantize"), std::string::npos);
   EXPECT_NE(refusal({"bias"}).find("tensor 'bias' of"), std::string::npos);
   EXPECT_NE(refusal({"odd"}).find("is F32 [1, 3], but only"), std::string::npos);
 
@@ -196,7 +196,7 @@ TEST_F(QuantizeFile, WhatCannotBeQuantisedIsNamedAndNothingIsWritten) {
   EXPECT_NE(sentence.find("nan at [1, 5]"), std::string::npos) << sentence;
 
   write_safetensors(in, std::vector<TensorToWrite>{{"bias", Dtype::f32, {3}, std::as_bytes(std::span(bias))}});
-  EXPECT_NE(refusal({}).find("nothing to quantise"), std::string::npos);
+  EXPECT_NE(refusal({}).find("nothing to quantize"), std::string::npos);
 
   write_safetensors(in, std::vector<TensorToWrite>{
                             {"b1", Dtype::f16, {3, 16}, std::as_bytes(std::span(half))},
@@ -466,7 +466,7 @@ TEST_F(QuantizeModel, WhatIsLeftAloneIsQuantisedWhenAPatternSaysSoItself) {
 
 TEST_F(QuantizeModel, PatternsWithoutATensorAreTold) {
   write_model({"a", "b"});
-  EXPECT_NE(refusal({"c*"}).find("has no tensor 'c*' to quantise"), std::string::npos);
+  EXPECT_NE(refusal({"c*"}).find("has no tensor 'c*' to quantize"), std::string::npos);
   EXPECT_EQ(quantize_file(in, out, {{}, {"z*", "b"}}).idle_excludes, std::vector<std::string>{"z*"});
 }
 

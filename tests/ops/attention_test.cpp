@@ -226,7 +226,7 @@ TEST(Attention, TensorsOfPagesSinksAndDescalesThatDoNotFitAreRefused) {
             }),
             "o shares memory with block_table, expected an output apart from every operand");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.cu_seqlens_k = c.tensors.cu_seqlens_q; }),
-            "cu_seqlens_k is given, but seqused_k and block_table say where keys in pages lie: leave it empty");
+            "cu_seqlens_k is given, but seqused_k and block_table say where the pages of keys lie: leave it empty");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.sinks.shape[0] = 2; }), "sinks is [2], expected [4]");
   EXPECT_EQ(paged_refusal([](auto& c) { c.problem.sinks = false; }),
             "sinks is given, but problem.sinks is false: leave it empty");

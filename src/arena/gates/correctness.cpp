@@ -54,7 +54,7 @@ std::optional<Finding> find_written(const Judge& judge, const MadeCall& first_ca
         return is_poison(&call.outputs[i].values[row * row_bytes], row_bytes, call.poison);
       };
       if (untouched[row] && (!is_poisoned(first_call) || !is_poisoned(last_call))) {
-        return fault("writes rows of nobody",
+        return fault("writes padding rows",
                      fmt::format("row {} of {} belongs to nobody and was written", row, first_call.outputs[i].name));
       }
     }
@@ -448,7 +448,8 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
                                 evidence.trials.size(), 100 * worst_ratio, seed);
     if (!folding_errors.empty()) {
       gate.sentence += fmt::format(
-          "; judged on the folded operands of numerics fast, in the median trial {:.1f} % of the norm from the exact",
+          "; judged on the quantized operands of numerics fast, in the median trial {:.1f} % of the norm from the "
+          "exact",
           100 * median(folding_errors));
     }
   }

@@ -269,9 +269,9 @@ Answer no_faster_than_possible(const Bench& bench) {
   if (us >= floor_us) {
     return {};
   }
-  return {Accusation{"faster than is possible",
-                     fmt::format("{:.3g} µs a call, under the {:.3g} µs that the matrix unit needs at its peak", us,
-                                 floor_us)},
+  return {Accusation{"faster than is possible", fmt::format("{:.3g} µs a call, under the {:.3g} µs that the tensor "
+                                                            "cores or the widest vector unit need at their peak",
+                                                            us, floor_us)},
           {}};
 }
 

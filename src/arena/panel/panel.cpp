@@ -66,7 +66,7 @@ Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const Dev
     }
     ++opinion.problems;
     if (pitch.kernel) {
-      opinion.infeasible_reasons = {"the planner has no words for kernels from outside"};
+      opinion.infeasible_reasons = {"the planner has no model of user kernels"};
       continue;
     }
     const Operation& operation = problem.operation();

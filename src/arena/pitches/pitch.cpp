@@ -195,7 +195,7 @@ Pitch parse_pitch(std::string_view text, const std::string& file) {
                                         printable(pitch.contestant.strategy.substr(0, 100))));
     }
     if (!pitch.contestant.knobs.empty()) {
-      top.fail("contestant", "has knobs, but a kernel from outside takes none: use options in [kernel]");
+      top.fail("contestant", "has knobs, but a user kernel takes none: use options in [kernel]");
     }
   }
   if (const auto audit = top.optional_table("audit")) {

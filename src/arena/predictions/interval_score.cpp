@@ -31,7 +31,7 @@ void check_card(const json& intervals, const json& run) {
   const DeviceSpec* const card = find_device_spec(ran);
   if (card == nullptr || card->name != predicted) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("predict: what was foretold of {} is not scored by a run on {}", printable(predicted),
+                fmt::format("predict: what was predicted of {} is not scored by a run on {}", printable(predicted),
                             printable(ran)));
   }
 }
@@ -108,7 +108,7 @@ IntervalScore score(std::string_view predicted, std::string_view run) {
 
 std::string text(const IntervalScore& score) {
   if (score.times.empty()) {
-    return "nothing that was foretold has been measured\n";
+    return "nothing that was predicted has been measured\n";
   }
   std::string out = fmt::format("{:>8} {:>8} {:>11}  {:4}  {}\n", "from us", "to us", "measured us", "", "contestant");
   for (const ScoredInterval& one : score.times) {
@@ -117,7 +117,7 @@ std::string text(const IntervalScore& score) {
   }
   out += fmt::format(
       "{} of {} times lie in their intervals; {} of {} pairs whose intervals do not overlap came in the "
-      "order foretold\n",
+      "order predicted\n",
       score.hits(), score.times.size(), score.right_order, score.ordered);
   return out;
 }

@@ -15,7 +15,7 @@ namespace thresher::arena::user_kernels {
 std::string BaseContestant::unsupported_reason(const Problem& problem) const {
   for (const Format operand : {dual_gemm(problem).a, dual_gemm(problem).b}) {
     if (std::find(formats_given_outside.begin(), formats_given_outside.end(), operand) == formats_given_outside.end()) {
-      return fmt::format("kernels from outside are not given {}", thresher::name(operand));
+      return fmt::format("user kernels are not given {}", thresher::name(operand));
     }
   }
   const std::vector<std::string>& formats = kernel_.formats;

@@ -60,7 +60,7 @@ std::unique_ptr<Contestant> baseline_of(const Kernel& kernel, const ContestantSp
 }
 
 void check_server(const std::vector<std::string>& server) {
-  const KernelProcess answers({server, "the process for a kernel from outside"}, Writer(Ask::hello));
+  const KernelProcess answers({server, "the process for a user kernel"}, Writer(Ask::hello));
 }
 
 }  // namespace thresher::arena::user_kernels

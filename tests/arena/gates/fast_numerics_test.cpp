@@ -1,4 +1,4 @@
-// Contestants of numerics `fast` are judged against the definition on the folded operands, and by nothing milder.
+// Contestants of numerics `fast` are judged against the definition on the quantized operands, and by nothing milder.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -127,7 +127,7 @@ TEST(FastNumerics, TheGateTellsTheErrorAgainstTheExactOperands) {
   const double error = evidence.trials.at(0).finding.error_against_exact.value();
   EXPECT_GT(error, 0.02);
   EXPECT_LT(error, 0.08);
-  EXPECT_NE(gate.sentence.find("folded operands"), std::string::npos) << gate.sentence;
+  EXPECT_NE(gate.sentence.find("quantized operands"), std::string::npos) << gate.sentence;
 }
 
 TEST(FastNumerics, NobodyIsAccusedForWhatItDeclares) {

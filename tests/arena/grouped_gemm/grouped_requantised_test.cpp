@@ -105,7 +105,7 @@ TEST(GroupedRequantised, WrongScalesAreFound) {
          call.compute();
          std::copy(before.begin(), before.end(), scales_of(call));
        }},
-      {"writes rows of nobody", [](GroupedKernelCall& call) {
+      {"writes padding rows", [](GroupedKernelCall& call) {
          call.compute();
          scales_of(call)[2 * call.call.owned.groups.back().end()] = 1;
        }}};

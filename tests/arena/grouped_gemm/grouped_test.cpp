@@ -258,7 +258,7 @@ TEST(GroupedArena, MistakesOfGroupedKernelsAreFound) {
   ProductTask weighted = ragged();
   weighted.problem.row_weights = true;
   const std::vector<Mistake> mistakes{
-      {"writes rows of nobody", ragged(),
+      {"writes padding rows", ragged(),
        [](GroupedKernelCall& call) {  // the last partial tile stored whole
          call.compute();
          for (std::int64_t column = 0; column < call.task.problem.n; ++column) {

@@ -214,7 +214,7 @@ TEST(Predicted, AScoreCountsHitsAndOrders) {
   EXPECT_EQ(found.ordered, 2U);      // fast and slow, near and slow
   EXPECT_EQ(found.right_order, 1U);  // near was slower
   EXPECT_NE(text(found).find("1 of 3 times lie in their intervals; 1 of 2 pairs"), std::string::npos) << text(found);
-  EXPECT_EQ(text(score(intervals.dump(), run_of({}, "p").dump())), "nothing that was foretold has been measured\n");
+  EXPECT_EQ(text(score(intervals.dump(), run_of({}, "p").dump())), "nothing that was predicted has been measured\n");
   json with_a_gap = run;
   with_a_gap["entries"][0]["measurements"][0] = {
       {"problem", "p"}, {"mode", "cold burst"}, {"not_measured", "the time budget was spent"}};

@@ -16,7 +16,7 @@ int format_code(Format format) {
     case Format::nvfp4: return THRESHER_OWN_NVFP4;
     default: break;
   }
-  throw Error(ErrorCode::unsupported, fmt::format("kernels from outside are not given {}", name(format)));
+  throw Error(ErrorCode::unsupported, fmt::format("user kernels are not given {}", name(format)));
 }
 
 thresher_own_matrix matrix(const Tensor& tensor) {

@@ -68,7 +68,7 @@ void SharedCudaMemory::delay_input(std::span<std::byte> place) {
   if (place.empty() || held_.contains(place.data())) {
     return;
   }
-  Held held{place, runtime::DeviceBuffer(ordinal_, place.size(), "what is held back from a kernel"), false};
+  Held held{place, runtime::DeviceBuffer(ordinal_, place.size(), "what a kernel is not given"), false};
   runtime::copy(held.kept.data(), place.data(), place.size(), ordinal_);
   runtime::fill_async(place.data(), 0, place.size(), Stream{}, ordinal_);
   runtime::synchronize(Stream{}, ordinal_);

@@ -71,7 +71,7 @@ void Barriers::check_published(const Thread& thread, const Mbarrier& barrier, bo
                      {before(), "a block or cluster barrier must come between"});
   } else if (needs_fence && !barrier.published &&
              findings_.first_time(FindingKind::missing_proxy_fence, site_number, barrier.init.site)) {
-    findings_.report(FindingKind::missing_proxy_fence, use() + " from the copy engine or another block",
+    findings_.report(FindingKind::missing_proxy_fence, use() + " from TMA or another block",
                      {before(), "fence::barrier_init did not follow the init"});
   }
 }

@@ -79,7 +79,7 @@ void check_hand_over_before_product(Warpgroup& group, std::uint32_t site, const 
       findings.report(FindingKind::register_budget,
                       "wgmma::multiply" + words.at(site) + " by " + words.of(group) + " with " + standing(group, words),
                       {words.of(other) + " runs it with " + standing(other, words),
-                       "code is compiled for one number of registers: all that run it make the same hand-over"});
+                       "code is compiled for one number of registers: all that run it reallocate alike"});
     }
     return;
   }
