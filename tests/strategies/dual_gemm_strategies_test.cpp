@@ -8,7 +8,7 @@
 #include "core/device_spec.hpp"
 #include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
+#include "strategies/gemm/tcgen05/kernel.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/fused/strategy.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
@@ -41,7 +41,8 @@ TEST(KnobTables, NameEveryMember) {
   EXPECT_EQ(gemm::wgmma::knob_table(false).size(), member_count<gemm::wgmma::Config>);
   EXPECT_EQ(gemm::wgmma::knob_table(true).size(), member_count<gemm::wgmma::Config>);
   EXPECT_EQ(wgmma_dequant::knob_table().size(), member_count<wgmma_dequant::Config>);
-  EXPECT_EQ(tcgen05_block_scaled::knob_table().size(), member_count<tcgen05_block_scaled::Config>);
+  EXPECT_EQ(gemm::tcgen05::knob_table(false).size(), member_count<gemm::tcgen05::Config>);
+  EXPECT_EQ(gemm::tcgen05::knob_table(true).size(), member_count<gemm::tcgen05::Config>);
 }
 
 TEST(KnobTables, SpellEveryMemberThatTheCodeDependsOn) {

@@ -10,7 +10,6 @@
 #include "reference/plain_sums.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tcgen05/strategy.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"

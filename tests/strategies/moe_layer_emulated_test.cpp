@@ -11,7 +11,7 @@
 #include "cpu/moe_rows.hpp"
 #include "emulated_case.hpp"
 #include "strategies/gemm/gather.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
+#include "strategies/gemm/tcgen05/strategy.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"
 #include "strategies/gemm/wgmma_dequant/strategy.hpp"

@@ -9,11 +9,11 @@
 #include "core/integers.hpp"
 #include "strategies/direct_launch.hpp"
 #include "strategies/gemm/nvfp4_operands.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/device/operation.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/device/prepare.hpp"
+#include "strategies/gemm/tcgen05/device/block_scaled.hpp"
+#include "strategies/gemm/tcgen05/device/prepare.hpp"
 #include "support/dual_gemm_case.hpp"
 
-namespace thresher::strategies::gemm::tcgen05_block_scaled::test {
+namespace thresher::strategies::gemm::tcgen05::block_scaled::test {
 
 using strategies::test::address_of;
 using strategies::test::map_of;
@@ -160,8 +160,8 @@ class Call {
     const u64 row_bytes = given ? static_cast<u64>(a.strides[0]) / 2 : prepared_row_bytes(extents_.k);
     const void* scales = given ? static_cast<const void*>(a.scales.data) : token_scales_.data();
     DenseParams params{};
-    params.weights = map_of(weights_.data(), ElementType::uint8, Swizzle::b128, {slot_row_bytes, tile_rows, steps},
-                            {slot_row_bytes, weight_block_bytes}, {slot_row_bytes, tile_rows, 1});
+    params.weights = map_of(weights_.data(), ElementType::uint8, Swizzle::b128, {slot_row_bytes, block_rows, steps},
+                            {slot_row_bytes, weight_block_bytes}, {slot_row_bytes, block_rows, 1});
     params.weight_scales =
         map_of(weight_scales_.data(), ElementType::uint16, Swizzle::none, {256, slot_scale_blocks, steps},
                {scale_block_bytes, weight_scale_bytes}, {256, slot_scale_blocks, 1});
@@ -203,4 +203,4 @@ class Call {
   std::vector<u64> profile_;
 };
 
-}  // namespace thresher::strategies::gemm::tcgen05_block_scaled::test
+}  // namespace thresher::strategies::gemm::tcgen05::block_scaled::test

@@ -12,33 +12,28 @@
 namespace thresher::strategies::gemm {
 namespace {
 
-/// Of `header` in the folder device/ of a strategy.
-struct Source {
-  std::string strategy = "tcgen05_block_scaled";
-  std::string header = "operation.hpp";
-};
-
-runtime::Cubin compile(const Source& source, const std::vector<std::string>& kernels, const char* arch) {
+runtime::Cubin compile(const std::string& header, const std::vector<std::string>& kernels, const char* arch) {
   const std::span<const EmbeddedFile> headers = device_sources();
-  return runtime::compile(
-      {.title = source.strategy,
-       .text = "#include \"strategies/gemm/" + source.strategy + "/device/" + source.header +
-               "\"\nusing namespace thresher::strategies::gemm;\nusing namespace thresher::strategies::gemm::" +
-               source.strategy + ";\n",
-       .headers = {headers.begin(), headers.end()},
-       .kernels = kernels,
-       .options = {},
-       .arch = arch});
+  return runtime::compile({.title = header,
+                           .text = "#include \"strategies/gemm/tcgen05/device/" + header +
+                                   ".hpp\"\nusing namespace thresher::strategies::gemm;\n"
+                                   "using namespace thresher::strategies::gemm::tcgen05;\n"
+                                   "using namespace thresher::strategies::gemm::tcgen05::block_scaled;\n",
+                           .headers = {headers.begin(), headers.end()},
+                           .kernels = kernels,
+                           .options = {},
+                           .arch = arch});
 }
 
-/// Without spills and warnings; says how many registers each takes.
-void expect_clean(const Source& source, const std::vector<std::string>& kernels,
+/// Those of `header` in the folder device/ of the strategies, without spills and warnings; says how many registers each
+/// takes.
+void expect_clean(const std::string& header, const std::vector<std::string>& kernels,
                   const std::vector<const char*>& archs = {"sm_100f"}) {
   if (!runtime::nvrtc_status().problem.empty()) {
     GTEST_SKIP() << runtime::nvrtc_status().problem;
   }
   for (const char* arch : archs) {
-    const runtime::Cubin cubin = compile(source, kernels, arch);
+    const runtime::Cubin cubin = compile(header, kernels, arch);
     ASSERT_EQ(cubin.kernels.size(), kernels.size());
     for (const runtime::CompiledKernel& kernel : cubin.kernels) {
       EXPECT_EQ(kernel.resources.spill_store_bytes, 0) << kernel.expression;
@@ -51,61 +46,77 @@ void expect_clean(const Source& source, const std::vector<std::string>& kernels,
 
 TEST(Tcgen05Compile, EveryWayToShareAndToFinish) {
   expect_clean(
-      {}, {
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 16, .stages = 10}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 128, .stages = 6}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 16, .stages = 10}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 8}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, .stages = 5}>",
-              "kernel<Config{.unsigned_scales = true, .dense = true, .output = Number::fp16, .blocks = 2, "
-              ".block_tokens = 128, .stages = 8}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 7, "
-              ".persistent = true}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 80, .stages = 6, "
-              ".persistent = true}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 64, .stages = 8, "
-              ".split_k = 2}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 8, "
-              ".split_k = 2}>",
-              "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, .stages = 5, "
-              ".split_k = 2}>",
-          });
-  expect_clean({},
-               {"kernel<Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 64, .stages = 8, "
+      "block_scaled",
+      {
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 16, "
+          ".stages = 10}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 128, "
+          ".stages = 6}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 16, "
+          ".stages = 10}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, "
+          ".stages = 8}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, "
+          ".stages = 5}>",
+          "kernel<Config{.nvfp4 = true, .unsigned_scales = true, .dense = true, .output = Number::fp16, .blocks = 2, "
+          ".block_tokens = 128, .stages = 8}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, "
+          ".stages = 7, "
+          ".persistent = true}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 80, "
+          ".stages = 6, "
+          ".persistent = true}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 64, "
+          ".stages = 8, "
+          ".split_k = 2}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, "
+          ".stages = 8, "
+          ".split_k = 2}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, "
+          ".stages = 5, "
+          ".split_k = 2}>",
+      });
+  expect_clean("block_scaled",
+               {"kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 64, "
+                ".stages = 8, "
                 ".split_k = 2}>",
-                "kernel<Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 7, "
+                "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, "
+                ".stages = 7, "
                 ".persistent = true}>"},
                {"sm_103a"});
 }
 
 TEST(Tcgen05Compile, EveryOutput) {
-  expect_clean(
-      {},
-      {
-          "kernel<Config{.dense = true, .output = Number::bf16, .activation = ActivationCode::gelu_tanh, .stages = 8}>",
-          "kernel<Config{.dense = true, .output = Number::fp32, .activation = ActivationCode::swiglu_clamped, .stages "
-          "= 8}>",
-          "kernel<Config{.dense = true, .output = Number::fp32, .block_tokens = 64, .stages = 9, .split_k = 2}>",
-      });
+  expect_clean("block_scaled", {
+                                   "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::bf16, .activation = "
+                                   "ActivationCode::gelu_tanh, .stages = 8}>",
+                                   "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp32, .activation = "
+                                   "ActivationCode::swiglu_clamped, .stages "
+                                   "= 8}>",
+                                   "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp32, .block_tokens "
+                                   "= 64, .stages = 9, .split_k = 2}>",
+                               });
 }
 
 /// A profile is of the kernel that a user runs: with timestamps, or without a part, it must not spill either.
 TEST(Tcgen05Compile, Profiled) {
-  expect_clean({}, {
-                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .profiled = true}>",
-                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .ablation = "
-                       "thresher::pipeline::Ablation::no_epilogue}>",
-                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .ablation = "
-                       "thresher::pipeline::Ablation::epilogue_twice}>",
-                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .ablation = "
-                       "thresher::pipeline::Ablation::loads_only}>",
-                       "kernel<Config{.dense = true, .output = Number::fp16, .stages = 8, .ablation = "
-                       "thresher::pipeline::Ablation::products_only}>",
-                   });
+  expect_clean(
+      "block_scaled",
+      {
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .stages = 8, .profiled = true}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .stages = 8, .ablation = "
+          "thresher::pipeline::Ablation::no_epilogue}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .stages = 8, .ablation = "
+          "thresher::pipeline::Ablation::epilogue_twice}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .stages = 8, .ablation = "
+          "thresher::pipeline::Ablation::loads_only}>",
+          "kernel<Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .stages = 8, .ablation = "
+          "thresher::pipeline::Ablation::products_only}>",
+      });
 }
 
 TEST(Tcgen05Compile, PlainOperands) {
-  expect_clean({.strategy = "tcgen05"},
+  expect_clean("plain",
                {"kernel<Config{.dense = true, .blocks = 1, .block_tokens = 128, .stages = 4}>",
                 "kernel<Config{.dense = true, .blocks = 2, .block_tokens = 256, .stages = 4}>",
                 "kernel<Config{.operand = Number::fp16, .dense = true, .output = Number::fp16, .stages = 5, "
@@ -117,7 +128,7 @@ TEST(Tcgen05Compile, PlainOperands) {
 }
 
 TEST(Tcgen05Compile, Fp8Operands) {
-  expect_clean({.strategy = "tcgen05"},
+  expect_clean("plain",
                {"kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::tensor, .weight_scaling = "
                 "Scaling::tensor, .dense = true, .blocks = 2, .block_tokens = 256, .stages = 4}>",
                 "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
@@ -130,28 +141,29 @@ TEST(Tcgen05Compile, Fp8Operands) {
                 ".dense = true, .stages = 5, .split_k = 2}>",
                 "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
                 ".dense = true, .stages = 5, .persistent = true}>"});
-  expect_clean({.strategy = "tcgen05"},
+  expect_clean("plain",
                {"kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
                 ".dense = true, .stages = 5, .persistent = true}>"},
                {"sm_103a"});
 }
 
 TEST(Tcgen05Compile, Experts) {
-  expect_clean({},
-               {"kernel<Config{.blocks = 1, .stages = 5}>", "kernel<Config{.blocks = 2, .stages = 7}>",
-                "kernel<Config{.output = Number::fp32, .matrices = 1, .blocks = 2, .stages = 7}>",
-                "kernel<Config{.bias = true, .row_weights = true, .gathered = true, .blocks = 2, .block_tokens = 160, "
+  expect_clean("block_scaled",
+               {"kernel<Config{.nvfp4 = true, .blocks = 1, .stages = 5}>",
+                "kernel<Config{.nvfp4 = true, .blocks = 2, .stages = 7}>",
+                "kernel<Config{.nvfp4 = true, .output = Number::fp32, .matrices = 1, .blocks = 2, .stages = 7}>",
+                "kernel<Config{.nvfp4 = true, .bias = true, .row_weights = true, .gathered = true, .blocks = 2, "
+                ".block_tokens = 160, "
                 ".stages = 4}>",
-                "kernel<Config{.block_tokens = 32, .stages = 8, .split_k = 2}>"});
-  expect_clean({}, {"kernel<Config{.blocks = 2, .stages = 7}>"}, {"sm_103a"});
-  expect_clean({.header = "prepare.hpp"}, {"pack_experts_kernel<1>", "pack_experts_kernel<2>"});
-  expect_clean({.header = "prepare.hpp"}, {"prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, false>",
-                                           "prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, true>"});
+                "kernel<Config{.nvfp4 = true, .block_tokens = 32, .stages = 8, .split_k = 2}>"});
+  expect_clean("block_scaled", {"kernel<Config{.nvfp4 = true, .blocks = 2, .stages = 7}>"}, {"sm_103a"});
+  expect_clean("prepare", {"pack_experts_kernel<1>", "pack_experts_kernel<2>"});
+  expect_clean("prepare", {"prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, false>",
+                           "prepare_rows_kernel<thresher::pipeline::TileWidths{16, 128, 16}, true>"});
 }
 
 TEST(Tcgen05Compile, PlainExperts) {
-  const Source source{.strategy = "tcgen05"};
-  expect_clean(source,
+  expect_clean("plain",
                {"kernel<Config{.blocks = 1, .block_tokens = 64, .stages = 5}>",
                 "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 5}>",
                 "kernel<Config{.operand = Number::fp16, .output = Number::fp32, .blocks = 2, .block_tokens = 16, "
@@ -166,12 +178,12 @@ TEST(Tcgen05Compile, PlainExperts) {
                 "kernel<Config{.bias = true, .row_weights = true, .block_tokens = 32, .stages = 5, .split_k = 2}>",
                 "kernel<Config{.operand = Number::fp16, .output = Number::fp16, .activation = "
                 "ActivationCode::swiglu_clamped, .bias = true, .row_weights = true, .gathered = true, .stages = 5}>"});
-  expect_clean(source,
+  expect_clean("plain",
                {"kernel<Config{.block_tokens = 16, .stages = 6}>", "kernel<Config{.stages = 5, .profiled = true}>"},
                {"sm_103a"});
 }
 
-TEST(Tcgen05Compile, Preparation) { expect_clean({.header = "prepare.hpp"}, {"pack_kernel", "prepare_tokens_kernel"}); }
+TEST(Tcgen05Compile, Preparation) { expect_clean("prepare", {"pack_kernel", "prepare_tokens_kernel"}); }
 
 }  // namespace
 }  // namespace thresher::strategies::gemm

@@ -10,7 +10,7 @@
 #include "strategies/tcgen05_case.hpp"
 #include "strategies/tcgen05_model.hpp"
 
-namespace thresher::strategies::gemm::tcgen05_block_scaled {
+namespace thresher::strategies::gemm::tcgen05::block_scaled {
 namespace {
 
 using reference::Rule;
@@ -73,26 +73,52 @@ void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64
 /// Each tile's tokens, each way to share a product, each way to finish.
 using pipeline::Ablation;
 constexpr std::array configs{
-    Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 32, .stages = 2},
-    Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 32, .stages = 3},
-    Config{.dense = true,
+    Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 32, .stages = 2},
+    Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 32, .stages = 3},
+    Config{.nvfp4 = true,
+           .dense = true,
            .output = Number::bf16,
            .activation = ActivationCode::gelu_tanh,
            .blocks = 1,
            .block_tokens = 16,
            .stages = 4},
-    Config{.dense = true,
+    Config{.nvfp4 = true,
+           .dense = true,
            .output = Number::fp32,
            .activation = ActivationCode::swiglu_clamped,
            .blocks = 2,
            .block_tokens = 16,
            .stages = 2},
-    Config{.dense = true, .output = Number::fp32, .blocks = 1, .block_tokens = 80, .stages = 1},
-    Config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 96, .stages = 2},
-    Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 32, .stages = 2, .split_k = 2},
-    Config{.dense = true, .output = Number::bf16, .blocks = 2, .block_tokens = 48, .stages = 2, .split_k = 2},
-    Config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 32, .stages = 3, .persistent = true},
-    Config{.dense = true, .output = Number::fp32, .blocks = 2, .block_tokens = 16, .stages = 2, .persistent = true},
+    Config{.nvfp4 = true, .dense = true, .output = Number::fp32, .blocks = 1, .block_tokens = 80, .stages = 1},
+    Config{.nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 96, .stages = 2},
+    Config{.nvfp4 = true,
+           .dense = true,
+           .output = Number::fp16,
+           .blocks = 1,
+           .block_tokens = 32,
+           .stages = 2,
+           .split_k = 2},
+    Config{.nvfp4 = true,
+           .dense = true,
+           .output = Number::bf16,
+           .blocks = 2,
+           .block_tokens = 48,
+           .stages = 2,
+           .split_k = 2},
+    Config{.nvfp4 = true,
+           .dense = true,
+           .output = Number::fp16,
+           .blocks = 1,
+           .block_tokens = 32,
+           .stages = 3,
+           .persistent = true},
+    Config{.nvfp4 = true,
+           .dense = true,
+           .output = Number::fp32,
+           .blocks = 2,
+           .block_tokens = 16,
+           .stages = 2,
+           .persistent = true},
 };
 template <std::size_t index>
 struct Chosen {
@@ -159,24 +185,36 @@ TEST(ManySchedules, OfPersistentPairs) { many_schedules<configs[9]>(); }
 
 /// The tiles that large problems take.
 TEST(LargeTiles, OfOneBlock) {
-  constexpr Config config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 128, .stages = 3};
+  constexpr Config config{
+      .nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 128, .stages = 3};
   clean_and_right<config>(131, 70, 272, 2);
 }
 TEST(LargeTiles, OfAPairWith256Tokens) {
-  constexpr Config config{.dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, .stages = 2};
+  constexpr Config config{
+      .nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, .stages = 2};
   clean_and_right<config>(300, 96, 256, 1);
 }
 /// What lands of the other pair's sums, and the staging behind it, take more than the slots.
 TEST(LargeTiles, OfASplitOf256Tokens) {
-  constexpr Config config{
-      .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, .stages = 2, .split_k = 2};
+  constexpr Config config{.nvfp4 = true,
+                          .dense = true,
+                          .output = Number::fp16,
+                          .blocks = 2,
+                          .block_tokens = 256,
+                          .stages = 2,
+                          .split_k = 2};
   constexpr pipeline::TensorShape shape = shape_of(config);
   static_assert(pipeline::landing_bytes(shape) + staging_bytes(config) > pipeline::slots_bytes(shape));
   clean_and_right<config>(300, 96, 592, 2);
 }
 TEST(LargeTiles, OfPersistentPairsWith192Tokens) {
-  constexpr Config config{
-      .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 192, .stages = 2, .persistent = true};
+  constexpr Config config{.nvfp4 = true,
+                          .dense = true,
+                          .output = Number::fp16,
+                          .blocks = 2,
+                          .block_tokens = 192,
+                          .stages = 2,
+                          .persistent = true};
   clean_and_right<config>(193, 200, 256, 1);
 }
 
@@ -201,13 +239,22 @@ void ablated() {
   }
 }
 TEST(Ablated, NothingButLoads) {
-  ablated<Config{
-      .dense = true, .output = Number::fp16, .block_tokens = 32, .stages = 2, .ablation = Ablation::loads_only}>();
+  ablated<Config{.nvfp4 = true,
+                 .dense = true,
+                 .output = Number::fp16,
+                 .block_tokens = 32,
+                 .stages = 2,
+                 .ablation = Ablation::loads_only}>();
 }
 TEST(Ablated, NothingButProducts) {
-  ablated<Config{
-      .dense = true, .output = Number::fp16, .block_tokens = 32, .stages = 2, .ablation = Ablation::products_only}>();
-  ablated<Config{.dense = true,
+  ablated<Config{.nvfp4 = true,
+                 .dense = true,
+                 .output = Number::fp16,
+                 .block_tokens = 32,
+                 .stages = 2,
+                 .ablation = Ablation::products_only}>();
+  ablated<Config{.nvfp4 = true,
+                 .dense = true,
                  .output = Number::fp16,
                  .blocks = 1,
                  .block_tokens = 32,
@@ -215,17 +262,26 @@ TEST(Ablated, NothingButProducts) {
                  .ablation = Ablation::products_only}>();
 }
 TEST(Ablated, NoEpilogue) {
-  ablated<Config{
-      .dense = true, .output = Number::fp16, .block_tokens = 32, .stages = 2, .ablation = Ablation::no_epilogue}>();
+  ablated<Config{.nvfp4 = true,
+                 .dense = true,
+                 .output = Number::fp16,
+                 .block_tokens = 32,
+                 .stages = 2,
+                 .ablation = Ablation::no_epilogue}>();
 }
 TEST(Ablated, TwoEpilogues) {
-  ablated<Config{
-      .dense = true, .output = Number::fp16, .block_tokens = 32, .stages = 2, .ablation = Ablation::epilogue_twice}>();
+  ablated<Config{.nvfp4 = true,
+                 .dense = true,
+                 .output = Number::fp16,
+                 .block_tokens = 32,
+                 .stages = 2,
+                 .ablation = Ablation::epilogue_twice}>();
 }
 
 TEST(Profiled, MomentsFollowOneAnother) {
   using pipeline::Moment;
-  constexpr Config config{.dense = true, .output = Number::fp16, .block_tokens = 32, .stages = 2, .profiled = true};
+  constexpr Config config{
+      .nvfp4 = true, .dense = true, .output = Number::fp16, .block_tokens = 32, .stages = 2, .profiled = true};
   DualGemmCase host = DualGemmCase::random(problem_for(config, 32, 128, 1024));
   test::Call call(host, config);
   ASSERT_EQ(text_of(call.prepare(0)), "");
@@ -272,22 +328,40 @@ void contest(std::int64_t m, std::int64_t n, std::int64_t k = 512) {
   ASSERT_EQ(run_and_judge<config>(host, 3, Rule::contest), "") << m << "x" << n;
 }
 TEST(ContestInputs, OfOneBlock) {
-  contest<Config{
-      .unsigned_scales = true, .dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 32, .stages = 2}>(
-      30, 64);
+  contest<Config{.nvfp4 = true,
+                 .unsigned_scales = true,
+                 .dense = true,
+                 .output = Number::fp16,
+                 .blocks = 1,
+                 .block_tokens = 32,
+                 .stages = 2}>(30, 64);
 }
 TEST(ContestInputs, OfAPair) {
-  contest<Config{
-      .unsigned_scales = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 2}>(
-      140, 100);
+  contest<Config{.nvfp4 = true,
+                 .unsigned_scales = true,
+                 .dense = true,
+                 .output = Number::fp16,
+                 .blocks = 2,
+                 .block_tokens = 128,
+                 .stages = 2}>(140, 100);
 }
 
 /// In the tiles and rings that the planner gives the origin's problems of 256 and of 512 tokens: all of the tokens, and
 /// as much of K as fills the ring and more.
-constexpr Config of_256_tokens{
-    .unsigned_scales = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 128, .stages = 8};
-constexpr Config of_512_tokens{
-    .unsigned_scales = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 256, .stages = 5};
+constexpr Config of_256_tokens{.nvfp4 = true,
+                               .unsigned_scales = true,
+                               .dense = true,
+                               .output = Number::fp16,
+                               .blocks = 2,
+                               .block_tokens = 128,
+                               .stages = 8};
+constexpr Config of_512_tokens{.nvfp4 = true,
+                               .unsigned_scales = true,
+                               .dense = true,
+                               .output = Number::fp16,
+                               .blocks = 2,
+                               .block_tokens = 256,
+                               .stages = 5};
 TEST(OriginsTiles, Of256Tokens) { contest<of_256_tokens>(256, 128, 2560); }
 TEST(OriginsTiles, Of512Tokens) { contest<of_512_tokens>(512, 128, 1536); }
 
@@ -298,15 +372,24 @@ TEST(OriginsProblems, DISABLED_256x3072x4096) { contest<of_256_tokens>(256, 3072
 TEST(OriginsProblems, DISABLED_512x3072x7168) { contest<of_512_tokens>(512, 3072, 7168); }
 /// Tiles do not start where groups of 128 scales do: tokens are prepared all the same.
 TEST(ContestInputs, WhoseScalesDoNotFit) {
-  contest<Config{
-      .unsigned_scales = true, .dense = true, .output = Number::fp16, .blocks = 2, .block_tokens = 32, .stages = 2}>(
-      40, 64);
+  contest<Config{.nvfp4 = true,
+                 .unsigned_scales = true,
+                 .dense = true,
+                 .output = Number::fp16,
+                 .blocks = 2,
+                 .block_tokens = 32,
+                 .stages = 2}>(40, 64);
 }
 
 /// The slots fill more than half of the shared memory, so that no more of it is there than the shape says.
 TEST(UnsignedScales, ASignMakesItsTileNaN) {
-  constexpr Config config{
-      .unsigned_scales = true, .dense = true, .output = Number::fp32, .blocks = 2, .block_tokens = 128, .stages = 5};
+  constexpr Config config{.nvfp4 = true,
+                          .unsigned_scales = true,
+                          .dense = true,
+                          .output = Number::fp32,
+                          .blocks = 2,
+                          .block_tokens = 128,
+                          .stages = 5};
   DualGemmCase host = contest_case<config>(130, 16, 512);
   host.a.set_scale(129, 31, 0xB0);
   ASSERT_EQ(run<config>(host, 1), "");
@@ -320,8 +403,13 @@ TEST(UnsignedScales, ASignMakesItsTileNaN) {
 
 /// Of the tokens behind the first 128 of a tile too.
 TEST(UnsignedScales, ASignInTheSecondGroupOfScalesMakesItsTileNaN) {
-  constexpr Config config{
-      .unsigned_scales = true, .dense = true, .output = Number::fp32, .blocks = 2, .block_tokens = 256, .stages = 2};
+  constexpr Config config{.nvfp4 = true,
+                          .unsigned_scales = true,
+                          .dense = true,
+                          .output = Number::fp32,
+                          .blocks = 2,
+                          .block_tokens = 256,
+                          .stages = 2};
   DualGemmCase host = contest_case<config>(130, 16, 512);
   host.a.set_scale(129, 31, 0xB0);
   ASSERT_EQ(run<config>(host, 1), "");
@@ -329,4 +417,4 @@ TEST(UnsignedScales, ASignInTheSecondGroupOfScalesMakesItsTileNaN) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::gemm::tcgen05_block_scaled
+}  // namespace thresher::strategies::gemm::tcgen05::block_scaled

@@ -9,10 +9,10 @@
 #include "machine/emulator/engine/tensor_arithmetic.hpp"
 #include "strategies/gemm/device/activation.hpp"
 #include "strategies/gemm/device/number_type.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/config.hpp"
+#include "strategies/gemm/tcgen05/config.hpp"
 #include "support/dual_gemm_case.hpp"
 
-namespace thresher::strategies::gemm::tcgen05_block_scaled::test {
+namespace thresher::strategies::gemm::tcgen05::block_scaled::test {
 
 /// A row's blocks of 64 along K, with the signs of its scales in its codes.
 inline std::vector<emulator::Nvfp4Row> blocks_of_row(const Tensor& matrix, std::int64_t row) {
@@ -94,4 +94,4 @@ inline std::vector<std::uint8_t> without_gaps(const Tensor& c) {
   return rows;
 }
 
-}  // namespace thresher::strategies::gemm::tcgen05_block_scaled::test
+}  // namespace thresher::strategies::gemm::tcgen05::block_scaled::test

@@ -15,7 +15,7 @@
 #include "machine/emulator/engine/tensor_arithmetic.hpp"
 #include "strategies/direct_launch.hpp"
 #include "strategies/gemm/formats.hpp"
-#include "strategies/gemm/tcgen05/device/operation.hpp"
+#include "strategies/gemm/tcgen05/device/plain.hpp"
 
 namespace thresher::strategies::gemm::tcgen05::test {
 
@@ -52,8 +52,8 @@ inline machine::TensorMap operand_map(const Config& config, const Tensor& tensor
 
 inline DenseParams params_for(const Config& config, const Operands& call) {
   DenseParams params{};
-  params.gate = operand_map(config, call.gate, block_outputs);
-  params.up = operand_map(config, call.up, block_outputs);
+  params.gate = operand_map(config, call.gate, block_rows);
+  params.up = operand_map(config, call.up, block_rows);
   params.tokens = operand_map(config, call.tokens, loaded_tokens(config));
   params.token_scales = {address_of(scales_of(config.token_scaling, call.tokens))};
   params.gate_scales = {address_of(scales_of(config.weight_scaling, call.gate))};

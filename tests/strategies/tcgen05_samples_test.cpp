@@ -7,7 +7,6 @@
 #include "emulated_case.hpp"
 #include "reference/tolerance.hpp"
 #include "strategies/gemm/tcgen05/strategy.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
 
 namespace thresher::strategies::gemm {
 namespace {

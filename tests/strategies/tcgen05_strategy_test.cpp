@@ -7,12 +7,12 @@
 #include "runtime/nvrtc.hpp"
 #include "strategies/device_program.hpp"
 #include "strategies/gemm/registry.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/params.hpp"
+#include "strategies/gemm/tcgen05/kernel.hpp"
+#include "strategies/gemm/tcgen05/params.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
-namespace thresher::strategies::gemm::tcgen05_block_scaled {
+namespace thresher::strategies::gemm::tcgen05::block_scaled {
 namespace {
 
 const DeviceSpec& b200() { return device_spec("B200"); }
@@ -132,7 +132,8 @@ TEST(Tcgen05Strategy, EveryCandidateCanBePlannedAndFitsItsKernel) {
       EXPECT_FALSE(all.empty()) << m << " " << k;
       for (const Knobs& knobs : all) {
         const PlannedCall call = strategy().plan(problem, knobs, b200());
-        EXPECT_TRUE(pipeline::fits(shape_of(knob_table().with({.dense = true}, knobs, "tcgen05")))) << knobs.text();
+        EXPECT_TRUE(pipeline::fits(shape_of(knob_table(true).with({.nvfp4 = true, .dense = true}, knobs, "tcgen05"))))
+            << knobs.text();
         EXPECT_EQ(call.work, strategy().work(problem, knobs, b200())) << knobs.text();
         EXPECT_EQ(call.knobs, knobs);
       }
@@ -267,11 +268,12 @@ TEST(Tcgen05Strategy, ItsProgramCompilesWithTheVendorsChecksOfTensorMemory) {
 }
 
 TEST(Tcgen05Strategy, KnobsSpellWhatTheCodeDependsOn) {
-  const Config config{.dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 48, .persistent = true};
-  EXPECT_EQ(knob_table().with({.dense = true, .output = Number::fp16}, Knobs::parse(knob_table().knobs(config).text()),
-                              "tcgen05"),
+  const Config config{
+      .nvfp4 = true, .dense = true, .output = Number::fp16, .blocks = 1, .block_tokens = 48, .persistent = true};
+  EXPECT_EQ(knob_table(true).with({.nvfp4 = true, .dense = true, .output = Number::fp16},
+                                  Knobs::parse(knob_table(true).knobs(config).text()), "tcgen05"),
             config);
-  const std::string code = knob_table().spelling(config);
+  const std::string code = knob_table(true).spelling(config);
   EXPECT_NE(code.find(".persistent = true"), std::string::npos) << code;
   EXPECT_EQ(code.find("dependent_launch"), std::string::npos) << code;
   EXPECT_THROW((void)strategy().infeasible_reasons(problem_of(256), Knobs::parse("block_tokens=24"), b200()), Error);
@@ -289,4 +291,4 @@ TEST(Tcgen05Strategy, IsLookedIntoAsItsSkeletonSays) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::gemm::tcgen05_block_scaled
+}  // namespace thresher::strategies::gemm::tcgen05::block_scaled

@@ -5,7 +5,6 @@
 
 #include "strategies/gemm/cpu/strategy.hpp"
 #include "strategies/gemm/tcgen05/strategy.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
 #include "strategies/gemm/two_pass/strategy.hpp"
 #include "strategies/gemm/wgmma/fused/strategy.hpp"
 #include "strategies/gemm/wgmma/strategy.hpp"

@@ -1,123 +1,60 @@
 #pragma once
-/// The device code of the products of plain operands on tcgen05, the table of their knobs, and small configurations.
-#include <array>
+/// The kernels of the products on tcgen05: their knobs, names, programs and launches.
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
+#include "machine/tensor_map.hpp"
 #include "strategies/device_program.hpp"
+#include "strategies/gemm/problem.hpp"
 #include "strategies/gemm/tcgen05/config.hpp"
 #include "strategies/host/compiled_in.hpp"
 #include "strategies/knob_table.hpp"
+#include "strategies/planned_call.hpp"
 
 namespace thresher::strategies::gemm::tcgen05 {
 
-[[nodiscard]] const KnobTable<Config>& knob_table();
+/// The knobs of tcgen05, or of tcgen05_plain.
+[[nodiscard]] const KnobTable<Config>& knob_table(bool is_nvfp4);
 
-/// One kernel.
+/// The product's one kernel.
 [[nodiscard]] DeviceProgram program(const Config& config);
 [[nodiscard]] std::string kernel_name(const Config& config);
 
-/// Between them every knob, for the emulator.
-inline constexpr std::array small_config_list{
-    Config{.dense = true, .blocks = 2, .block_tokens = 48, .stages = 2},
-    Config{.operand = Number::fp16,
-           .dense = true,
-           .output = Number::fp32,
-           .activation = ActivationCode::swiglu_clamped,
-           .blocks = 1,
-           .block_tokens = 16,
-           .stages = 3},
-    Config{.operand = Number::fp16,
-           .dense = true,
-           .output = Number::fp16,
-           .activation = ActivationCode::gelu_tanh,
-           .blocks = 2,
-           .block_tokens = 32,
-           .stages = 2,
-           .persistent = true},
-    Config{.dense = true, .output = Number::fp32, .blocks = 2, .block_tokens = 48, .stages = 2, .split_k = 2},
-    Config{.operand = Number::fp16, .dense = true, .blocks = 1, .block_tokens = 16, .stages = 2, .split_k = 2},
-    Config{.operand = Number::e4m3,
-           .token_scaling = Scaling::row,
-           .weight_scaling = Scaling::row,
-           .dense = true,
-           .blocks = 2,
-           .block_tokens = 48,
-           .stages = 2},
-    Config{.operand = Number::e4m3,
-           .token_scaling = Scaling::tensor,
-           .weight_scaling = Scaling::tensor,
-           .dense = true,
-           .output = Number::fp16,
-           .blocks = 1,
-           .block_tokens = 32,
-           .stages = 2,
-           .persistent = true},
-    Config{.operand = Number::e4m3,
-           .token_scaling = Scaling::row,
-           .weight_scaling = Scaling::tensor,
-           .dense = true,
-           .output = Number::fp32,
-           .blocks = 2,
-           .block_tokens = 16,
-           .stages = 2,
-           .split_k = 2},
-    Config{.blocks = 1, .block_tokens = 32, .stages = 2},
-    Config{.operand = Number::fp16,
-           .output = Number::fp32,
-           .activation = ActivationCode::swiglu_clamped,
-           .bias = true,
-           .gathered = true,
-           .blocks = 2,
-           .block_tokens = 96,
-           .stages = 3},
-    Config{.matrices = 1, .bias = true, .row_weights = true, .blocks = 2, .block_tokens = 64, .stages = 2},
-    Config{.operand = Number::fp16,
-           .output = Number::fp16,
-           .activation = ActivationCode::gelu_tanh,
-           .row_weights = true,
-           .blocks = 2,
-           .block_tokens = 16,
-           .stages = 2,
-           .dependent_launch = false},
-    Config{.matrices = 1, .blocks = 1, .block_tokens = 160, .token_step = 32, .stages = 2},
-    Config{.row_weights = true, .gathered = true, .blocks = 2, .block_tokens = 32, .stages = 2, .split_k = 2},
-    Config{.output = Number::fp32, .bias = true, .blocks = 1, .block_tokens = 16, .stages = 3, .split_k = 2},
-    Config{.operand = Number::e4m3,
-           .token_scaling = Scaling::tensor,
-           .weight_scaling = Scaling::tensor,
-           .blocks = 2,
-           .block_tokens = 32,
-           .stages = 2},
-    Config{.operand = Number::e4m3,
-           .token_scaling = Scaling::row,
-           .weight_scaling = Scaling::row,
-           .output = Number::fp16,
-           .activation = ActivationCode::swiglu_clamped,
-           .bias = true,
-           .gathered = true,
-           .blocks = 2,
-           .block_tokens = 64,
-           .stages = 2},
-    Config{.operand = Number::e4m3,
-           .token_scaling = Scaling::row,
-           .weight_scaling = Scaling::tensor,
-           .output = Number::fp32,
-           .matrices = 1,
-           .blocks = 1,
-           .block_tokens = 16,
-           .stages = 2,
-           .split_k = 2},
-    Config{.operand = Number::e4m3,
-           .token_scaling = Scaling::tensor,
-           .weight_scaling = Scaling::row,
-           .row_weights = true,
-           .blocks = 1,
-           .block_tokens = 96,
-           .stages = 2},
-};
+/// Its launch, without what it reads, writes and binds.
+[[nodiscard]] KernelLaunch product_launch(const Config& config, std::int64_t experts);
+/// Shared memory of one block.
+[[nodiscard]] int block_bytes(const Config& config, std::int64_t experts);
 
-/// The kernels that the build compiled for the CPU: the products of the small configurations.
+/// Dimensions are listed from the innermost; it has no stride.
+[[nodiscard]] machine::TensorMapDescription tensor_map(std::uint64_t address, machine::ElementType element,
+                                                       machine::Swizzle swizzle,
+                                                       std::initializer_list<std::uint64_t> extents,
+                                                       std::initializer_list<std::uint64_t> strides,
+                                                       std::initializer_list<std::uint32_t> box);
+
+/// `config` is feasible. `multiprocessors` are those that blocks can stay on.
+[[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors);
+
+/// The kernels that the build compiled for the CPU: packing, and preparation and products of the small
+/// configurations.
 std::vector<CompiledIn> compiled_in();
 
+namespace block_scaled {
+
+/// The kernels ahead of products of NVFP4, for any architecture. `packing_program` has every kernel that packs weights,
+/// and for static tiles the one that prepares tokens. `preparation_program` has the one that prepares the rows of
+/// groups.
+[[nodiscard]] DeviceProgram packing_program(bool dense);
+[[nodiscard]] std::string pack_kernel_name(bool dense, int matrices);
+[[nodiscard]] DeviceProgram preparation_program(const Config& config);
+[[nodiscard]] std::string prepare_kernel_name(const Config& config);
+
+/// Tokens whose scales are known to have no sign are read where they lie where their blocks fit the tiles.
+[[nodiscard]] bool prepares(const ProductProblem& problem, const Config& config);
+
+[[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors);
+
+}  // namespace block_scaled
 }  // namespace thresher::strategies::gemm::tcgen05

@@ -1,181 +1,290 @@
-// The strategy tcgen05_plain: the problems that it takes, the work of a configuration, and its launches.
+// The strategies tcgen05 and tcgen05_plain: the problems that they take, the work of a configuration, and its samples.
 #include <fmt/format.h>
 
-#include <cstddef>
+#include <algorithm>
+#include <cmath>
+#include <span>
 
-#include "pipeline/grouped/tensor_tokens.hpp"
-#include "strategies/gemm/call.hpp"
 #include "strategies/gemm/gather.hpp"
-#include "strategies/gemm/plain_call.hpp"
+#include "strategies/gemm/infeasible.hpp"
+#include "strategies/gemm/product_config.hpp"
+#include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tcgen05/kernel.hpp"
-#include "strategies/gemm/tcgen05/params.hpp"
 #include "strategies/gemm/tcgen05/strategy.hpp"
-#include "strategies/gemm/tcgen05_family.hpp"
-#include "strategies/gemm/tensors.hpp"
+#include "strategies/gemm/tcgen05/tiles.hpp"
 #include "strategies/gemm/work.hpp"
+#include "strategies/kernel_strategy.hpp"
 
 namespace thresher::strategies::gemm {
 namespace tcgen05 {
 namespace {
 
-TensorKernelShape kernel_shape(const Config& config) {
-  return tensor_kernel_shape(config, slot_k(config), matrix_type(config.operand));
+// --- infeasible configurations
+
+void check_split(const Config& config, std::int64_t k, InfeasibleReasons& found) {
+  const int parts = config.split_k;
+  if (const std::int64_t steps = ceil_div(k, std::int64_t{slot_k(config)}); parts > steps) {
+    found.say("split-K: k = {} is {} slot{} of {}, too few for {} parts", k, steps, steps == 1 ? "" : "s",
+              slot_k(config), parts);
+  }
+  if (parts > 1 && config.dense && config.persistent) {
+    found.say("split-K: a persistent block takes whole tiles, not one of {} parts", parts);
+  }
+  if (parts > 1 && !config.dense && config.block_tokens > static_cast<int>(pipeline::max_split_columns)) {
+    found.say("split-K: {} tokens are over the {} whose partial sums a thread holds in registers", config.block_tokens,
+              pipeline::max_split_columns);
+  }
+}
+
+void check_columns(const pipeline::TensorShape& shape, int limit, InfeasibleReasons& found) {
+  const int used = pipeline::used_columns(shape);
+  if (used <= limit) {
+    return;
+  }
+  if (shape.scale_columns > 0) {
+    found.say(
+        "tensor memory: {} columns ({} for sums and {} for the scales of each of {} stages) are over the limit of {}",
+        used, shape.sums * shape.sum_columns, shape.scale_columns, shape.stages, limit);
+  } else {
+    found.say("tensor memory: {} columns ({} for the sums of a tile{}) are over the limit of {}", used,
+              shape.sum_columns, shape.sums == 1 ? "" : ", twice", limit);
+  }
+}
+
+void check_memory(const Config& config, std::int64_t experts, int limit, InfeasibleReasons& found) {
+  if (const int bytes = block_bytes(config, experts); bytes > limit) {
+    const std::string directory = config.dense ? ""
+                                               : fmt::format(", a directory of {} experts",
+                                                             std::min<std::int64_t>(experts, pipeline::max_groups));
+    found.say("shared memory: {} bytes a block ({} stages of {}{}) are over the limit of {} ({} KiB)", bytes,
+              config.stages, slot_bytes(config), directory, limit, limit / 1024);
+  }
+}
+
+// --- work
+
+/// Tiles of a usual call.
+std::int64_t usual_tiles(const ProductProblem& problem, const Config& config) {
+  const std::int64_t column_tiles = ceil_div(problem.n, std::int64_t{tile_outputs(config)});
+  if (config.dense) {
+    return ceil_div(problem.rows, std::int64_t{config.block_tokens}) * column_tiles;
+  }
+  const double row_tiles = usual_row_tiles(problem, tile_widths_of(config)).count;
+  return static_cast<std::int64_t>(std::ceil(active_experts(problem) * row_tiles * static_cast<double>(column_tiles)));
+}
+
+/// Columns of a tile in a usual call.
+double usual_columns(const ProductProblem& problem, const Config& config) {
+  return config.dense ? config.block_tokens : usual_row_tiles(problem, tile_widths_of(config)).columns;
+}
+
+/// The work of one tile.
+TensorTiles tile_work(const ProductProblem& problem, const Config& config) {
+  const pipeline::TensorShape shape = shape_of(config);
+  const int blocks = pipeline::group_blocks(shape);
+  const double columns = usual_columns(problem, config);
+  const double loaded = columns / blocks;
+  const auto steps = static_cast<double>(ceil_div(problem.k, std::int64_t{slot_k(config)}));
+  constexpr double bytes_of_sum = 4;
+  TensorTiles tiles;
+  tiles.count = usual_tiles(problem, config);
+  tiles.steps = std::ceil(steps / shape.split_groups);
+  tiles.products = accumulators(config) * slot_products;
+  tiles.product_operations = 2.0 * block_rows * columns * slot_k(config) / slot_products;
+  tiles.operand_bytes = (block_rows + loaded) * slot_row_bytes / slot_products;
+  tiles.l2_bytes = shape.slot_bytes - static_cast<int>(token_bytes(config)) + loaded * slot_row_bytes;
+  tiles.tensor_memory_bytes = accumulators(config) * bytes_of_sum * block_rows * columns;
+  tiles.epilogue =
+      epilogue_work(problem, static_cast<double>(tile_outputs(config)) / blocks * columns / shape.split_groups);
+  return tiles;
+}
+
+TensorKernel tensor_work(const ProductProblem& problem, const Config& config) {
+  const pipeline::TensorShape shape = shape_of(config);
+  const TensorTiles tiles = tile_work(problem, config);
+  const int blocks = pipeline::group_blocks(shape);
+  const auto steps = static_cast<double>(ceil_div(problem.k, std::int64_t{slot_k(config)}));
+  const double computed = static_cast<double>(tiles.count) * blocks * steps * tiles.products * tiles.product_operations;
+  const double useful =
+      2.0 * usual_rows(problem) * problem.matrices() * static_cast<double>(problem.n) * static_cast<double>(problem.k);
+  TensorKernel work;
+  work.tiles = {tiles};
+  work.matrix_type = config.nvfp4 ? MatrixType::nvfp4 : matrix_type(config.operand);
+  work.pairs = blocks == 2;
+  work.cluster = pipeline::cluster_blocks(shape);
+  work.loads_in_flight = std::max(1.0, shape.stages - 1.5);
+  work.exchange_clocks = exchange_clocks(tiles.tensor_memory_bytes, shape.split_groups);
+  work.persistent = shape.persistent;
+  work.dram_bytes = compulsory_bytes(problem);
+  work.useful_share = std::min(1.0, useful / computed);
+  return work;
+}
+
+/// Adds the work ahead of the product.
+void add_preparation(const ProductProblem& problem, const Config& config, WorkModel& work) {
+  if (!config.nvfp4) {
+    if (config.gathered) {
+      work.parts.emplace_back(gathering_work(problem));
+    }
+  } else if (block_scaled::prepares(problem, config)) {
+    const double elements = usual_rows(problem) * static_cast<double>(problem.k);
+    work.parts.emplace_back(MemoryPass{config.dense ? "preparing the tokens" : "preparing the rows",
+                                       2 * elements * stored_bits(problem.a) / 8, true});
+  }
 }
 
 WorkModel work_of(const ProductProblem& problem, const Config& config) {
-  const TensorKernelShape shape = kernel_shape(config);
-  TensorKernel kernel = tensor_work(problem, shape);
   WorkModel work;
-  if (config.gathered) {
-    work.parts.emplace_back(gathering_work(problem));
-  }
-  if (!config.dense) {
-    kernel.dram_bytes += bytes_read_again(problem, usual_row_tiles(problem, shape.tile_widths));
+  add_preparation(problem, config, work);
+  TensorKernel kernel = tensor_work(problem, config);
+  if (!config.nvfp4 && !config.dense) {
+    kernel.dram_bytes += bytes_read_again(problem, usual_row_tiles(problem, tile_widths_of(config)));
   }
   work.parts.emplace_back(kernel);
   return work;
 }
 
-// --- static tiles
-
-/// Rows of an operand in boxes of `rows` × slot_k(config).
-machine::TensorMapDescription map_of(const Config& config, const Tensor& operand, u32 rows) {
-  return tensor_map(device_address(operand.data), element_type(config.operand), machine::Swizzle::b128,
-                    {static_cast<machine::u64>(operand.shape[1]), static_cast<machine::u64>(operand.shape[0])},
-                    {static_cast<machine::u64>(operand.strides[0] * element_bytes(config.operand))},
-                    {slot_k(config), rows});
-}
-
-void bind(const ProductProblem& problem, const Config& config, const CallTensors& call, LaunchArguments& out) {
-  DenseParams params{};
-  params.token_scales = scales_of(config.token_scaling, tokens_of(call));
-  params.gate_scales = scales_of(config.weight_scaling, gate_of(call));
-  params.up_scales = scales_of(config.weight_scaling, up_of(call));
-  params.k_steps = narrow(ceil_div(extents_of(call).k, slot_k(config)));
-  set_static_tiles(problem, call, config.block_tokens, tile_outputs(config), params);
-  out.set(params);
-  out.grid.x = params.token_tiles * params.output_tiles * narrow(pipeline::cluster_blocks(shape_of(config)));
-  out.add_map(offsetof(DenseParams, tokens), map_of(config, tokens_of(call), loaded_tokens(config)));
-}
-
-void bind_weights(const Config& config, const CallTensors& call, LaunchArguments& out) {
-  out.add_map(offsetof(DenseParams, gate), map_of(config, gate_of(call), block_outputs));
-  out.add_map(offsetof(DenseParams, up), map_of(config, up_of(call), block_outputs));
-}
-
-void add_operand(std::size_t tensor, Scaling scaling, Access::Use use, std::vector<Access>& accesses) {
-  accesses.push_back({Access::Memory::tensor, tensor, use});
-  add_scales(tensor, scaling, use, accesses);
-}
-
-std::vector<Access> accesses(const ProductProblem& problem, const Config& config) {
-  std::vector<Access> all;
-  add_operand(tokens_index, config.token_scaling, Access::Use::depends_on_previous, all);
-  add_operand(gate_index, config.weight_scaling, Access::Use::reads, all);
-  add_operand(up_index, config.weight_scaling, Access::Use::reads, all);
-  add_common_accesses(problem, config.profiled, all);
-  return all;
-}
-
-PlannedCall dense_call(const ProductProblem& problem, const Config& config) {
-  KernelLaunch launch = tensor_launch(kernel_shape(config), 1, program(config), config.dependent_launch);
-  launch.accesses = accesses(problem, config);
-  launch.bind = [problem, config](const CallTensors& call, LaunchArguments& out) {
-    bind(problem, config, call, out);
-    return true;
-  };
-  launch.bind_weights = [config](const CallTensors& call, LaunchArguments& out) { bind_weights(config, call, out); };
-  PlannedCall call;
-  read_in_place(call);
-  call.steps.emplace_back(std::move(launch));
-  return call;
-}
-
-// --- groups
-
-PlainKernel grouped_kernel(const ProductProblem& problem, const Config& config) {
-  const pipeline::TensorShape shape = shape_of(config);
-  return {.program = program(config),
-          .expression = kernel_name(config),
-          .operand = config.operand,
-          .token_scaling = config.token_scaling,
-          .weight_scaling = config.weight_scaling,
-          .matrices = config.matrices,
-          .tile_widths = tile_widths_of(config),
-          .tile_outputs = tile_outputs(config),
-          .boxes = {machine::Swizzle::b128, static_cast<int>(block_outputs), pipeline::many_tensor_rows},
-          .block = {.threads = pipeline::threads(shape),
-                    .cluster = pipeline::cluster_blocks(shape),
-                    .shared_bytes = pipeline::grouped_shared_bytes(shape, narrow(problem.experts)),
-                    .profiled = shape.profiled},
-          .dependent_launch = config.dependent_launch,
-          .expected = tensor_expectations(kernel_shape(config))};
-}
-
 // --- the family
 
-struct Family : TensorFamily<Family, Config> {
+bool takes_plain(const ProductProblem& problem) {
+  return (is_16_bit(problem.a) && problem.a == problem.b) || (is_plain_fp8(problem.a) && is_plain_fp8(problem.b));
+}
+
+template <bool is_nvfp4>
+struct Family : ProductFamily<Family<is_nvfp4>, Config> {
   static constexpr Overrides overrides = [] {
-    Overrides own = TensorFamily<Family, Config>::overrides;
+    Overrides own = ProductFamily<Family, Config>::overrides;
     own.role = true;
     return own;
   }();
-  static constexpr std::string_view name = "tcgen05_plain";
+  static constexpr std::string_view name = is_nvfp4 ? "tcgen05" : "tcgen05_plain";
   static constexpr std::string_view summary =
-      "16-bit or FP8 tokens and weights, of all experts too, where they lie on Blackwell's tensor cores, sums in "
-      "tensor memory";
-  static constexpr std::array grouped_widths{16, 32, 64, 96, 128, 160, 192, 256};
-  static constexpr std::int64_t n_granule = 8;
-  /// Rows of operands end where TMA can tell.
-  static std::int64_t k_granule(const Config& config) { return tma_alignment_bytes / element_bytes(config.operand); }
+      is_nvfp4
+          ? "NVFP4 tokens and weights, of all experts too, as they are on Blackwell's tensor cores, sums in tensor "
+            "memory"
+          : "16-bit or FP8 tokens and weights, of all experts too, where they lie on Blackwell's tensor cores, sums in "
+            "tensor memory";
+
+  static const KnobTable<Config>& knob_table() { return tcgen05::knob_table(is_nvfp4); }
 
   /// The library's dense products of 16 bits are known to be right on such cards; this has run on none.
   static Role role(const ProductProblem& problem) {
     return is_16_bit(problem.a) && has_static_tiles(problem) ? Role::by_name : Role::competes;
   }
 
-  static const KnobTable<Config>& knob_table() { return tcgen05::knob_table(); }
-  static TensorKernelShape kernel_shape(const Config& config) { return tcgen05::kernel_shape(config); }
-  static void set_operands(Config& config, const ProductProblem& problem) {
-    config.operand = number_of(problem.a);
-    config.token_scaling = scaling_of(problem.a);
-    config.weight_scaling = scaling_of(problem.b);
-  }
-  static OperandFormats formats(const Config& config) {
-    return {format_of(config.operand, config.token_scaling), format_of(config.operand, config.weight_scaling)};
-  }
-
   static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
-    const bool takes =
-        (is_16_bit(problem.a) && problem.a == problem.b) || (is_plain_fp8(problem.a) && is_plain_fp8(problem.b));
+    const bool takes = is_nvfp4 ? problem.a == Format::nvfp4 && problem.b == Format::nvfp4 : takes_plain(problem);
     if (!takes || device.matrix_unit != MatrixUnit::tcgen05) {
-      return fmt::format(
-          "strategy tcgen05_plain needs fp16 with fp16, bf16 with bf16, or fp8_tensor or fp8_row with either, and a "
-          "Blackwell GPU, not {} with {} on {}",
-          thresher::name(problem.a), thresher::name(problem.b), device.name);
+      return fmt::format("strategy {} needs {} a Blackwell GPU, not {} with {} on {}", name,
+                         is_nvfp4 ? "nvfp4 tokens, nvfp4 weights and"
+                                  : "fp16 with fp16, bf16 with bf16, or fp8_tensor or fp8_row with either, and",
+                         thresher::name(problem.a), thresher::name(problem.b), device.name);
     }
     return cannot_quantize_output(name, problem.out);
   }
+
+  static Config own_choice(const ProductProblem& problem, const Knobs&, const DeviceSpec&) {
+    Config config{.nvfp4 = is_nvfp4, .dense = has_static_tiles(problem)};
+    if (!is_nvfp4) {
+      config.operand = number_of(problem.a);
+      config.token_scaling = scaling_of(problem.a);
+      config.weight_scaling = scaling_of(problem.b);
+    }
+    set_outputs(config, problem);
+    return config;
+  }
+
+  /// The ring is as deep as fits unless `knobs` ask for another.
+  static std::vector<Config> candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
+                                        const DeviceSpec&) {
+    std::vector<Config> found;
+    for (const Config& tile : own.dense ? static_candidates(own, problem.rows) : grouped_candidates(own)) {
+      Config config = knob_table().with(tile, knobs, name);
+      if (knobs.find("stages") == nullptr) {
+        config.stages = max_stages_of(config, problem.experts);
+      }
+      if (config.stages > 0) {
+        found.push_back(config);
+      }
+    }
+    return found;
+  }
+
+  static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
+                                                     const DeviceSpec& device) {
+    InfeasibleReasons found;
+    if (!config.dense) {
+      check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
+    }
+    check_split(config, problem.k, found);
+    check_columns(shape_of(config), device.tensor_memory_columns, found);
+    check_memory(config, problem.experts, device.shared_bytes_per_block, found);
+    // Every multiprocessor holds one block.
+    if (const int blocks = pipeline::cluster_blocks(shape_of(config)); device.resident_blocks(blocks, 1) < blocks) {
+      found.say("cluster: {} blocks with a multiprocessor each have no room on {} multiprocessors", blocks,
+                device.multiprocessors);
+    }
+    return found.take();
+  }
+
   static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
     return work_of(problem, config);
   }
   static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
+    return planned_call(problem, config, device.multiprocessors);
+  }
+  static pipeline::Shape profile_shape(const Config& config) { return pipeline::profile_shape(shape_of(config)); }
+
+  static OperandFormats formats(const Config& config) {
+    return is_nvfp4 ? OperandFormats{Format::nvfp4, Format::nvfp4}
+                    : OperandFormats{format_of(config.operand, config.token_scaling),
+                                     format_of(config.operand, config.weight_scaling)};
+  }
+  /// Rows of plain operands end where TMA can tell.
+  static std::int64_t k_granule(const Config& config) {
+    return is_nvfp4 ? 16 : tma_alignment_bytes / element_bytes(config.operand);
+  }
+  static constexpr std::int64_t n_granule = is_nvfp4 ? 1 : 8;  ///< of groups
+
+  /// Beyond a tile and the ring in every dimension, and few enough to be quick. A persistent block has more than one
+  /// tile.
+  static ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
+    const std::int64_t outputs = tile_outputs(config);
+    const std::int64_t stage_k = slot_k(config);
     if (config.dense) {
-      return dense_call(problem, config);
+      return with_extents(problem, {.experts = 1,
+                                    .rows = config.block_tokens + 1,
+                                    .n = (config.persistent ? 2 : 1) * outputs + 5,
+                                    .k = stage_k * (config.split_k * config.stages + 1) + rest});
     }
-    return planned_call(problem, grouped_kernel(problem, config), device.multiprocessors);
+    return with_extents(problem, {.experts = 5,
+                                  .rows = config.block_tokens * 3 / 2 + 21,
+                                  .n = outputs + round_up(std::int64_t{5}, n_granule),
+                                  .k = stage_k * config.split_k * (config.stages + 1) + rest});
+  }
+  static ProductProblem smallest_sample(const ProductProblem& problem, const Config& config) {
+    return with_extents(problem, {.experts = 3,
+                                  .rows = config.dense ? 1 : 2,
+                                  .n = config.dense ? 1 : n_granule,
+                                  .k = std::int64_t{slot_k(config)} * (config.split_k - 1) + k_granule(config)});
   }
 
-  /// Those of a layer in BF16. FP16 and dense products are compiled where they are used.
-  static auto default_configs() { return default_grouped_configs<Config>(); }
-  static const auto& small_configs() { return small_config_list; }
+  static std::vector<Config> default_configs() { return tcgen05::default_configs(is_nvfp4); }
+  static std::span<const Config> small_configs() {
+    return is_nvfp4 ? std::span<const Config>(small_nvfp4_configs) : small_plain_configs;
+  }
 };
 
 }  // namespace
 }  // namespace tcgen05
 
+const Strategy<ProductProblem>& tcgen05_strategy() {
+  static const KernelStrategy<tcgen05::Family<true>> strategy;
+  return strategy;
+}
+
 const Strategy<ProductProblem>& tcgen05_plain_strategy() {
-  static const KernelStrategy<tcgen05::Family> strategy;
+  static const KernelStrategy<tcgen05::Family<false>> strategy;
   return strategy;
 }
 

@@ -21,6 +21,9 @@ namespace instructions = machine::tcgen05;
 using pipeline::BlockPlace;
 using pipeline::GroupTile;
 
+/// Outputs in eights, of each finishing warp.
+inline constexpr int warp_eights = static_cast<int>(block_rows / pipeline::warpgroup_outputs);
+
 /// A tile of the dense dual GEMM: its first token, and the first output of this block.
 struct DenseTile {
   u32 token;
@@ -71,12 +74,12 @@ class Products {
   TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns, u32 tile_width,
                           bool first) const {
     constexpr instructions::Instruction widest =
-        instructions::instruction<kind, Element>(block_outputs * config.blocks, config.block_tokens);
+        instructions::instruction<kind, Element>(block_rows * config.blocks, config.block_tokens);
     const instructions::Instruction word = widest.with_columns(config.dense ? config.block_tokens : tile_width);
     const auto tokens = operand(slot.offset_bytes(weight_bytes(config)));
     TH_UNROLL
     for (u32 matrix = 0; matrix < config.matrices; ++matrix) {
-      const auto weights = operand(slot.offset_bytes(matrix * matrix_bytes));
+      const auto weights = operand(slot.offset_bytes(matrix * weight_block_bytes));
       TH_UNROLL
       for (u32 k = 0; k < slot_products; ++k) {
         instructions::multiply<shape.group, kind>(sums.plus(matrix * config.block_tokens),
@@ -102,7 +105,7 @@ class Products {
     if constexpr (config.dense) {
       return tile.output;
     } else {
-      return (tile.column * config.blocks + member) * block_outputs;
+      return (tile.column * config.blocks + member) * block_rows;
     }
   }
 
@@ -117,7 +120,7 @@ class Products {
   TH_DEVICE void load_matrices(const pipeline::LoadSlot& slot, const At<rank>& rows) const {
     pipeline::load_box<shape.group>(slot, 0, params_.gate, rows);
     if constexpr (config.matrices == 2) {
-      pipeline::load_box<shape.group>(slot, matrix_bytes, params_.up, rows);
+      pipeline::load_box<shape.group>(slot, weight_block_bytes, params_.up, rows);
     }
   }
 
@@ -161,7 +164,7 @@ class DenseOperation : public Products<config, DenseParams, DenseTile> {
   TH_DEVICE DenseTile tile(u32 index, u32 member) const {
     const u32 output_tile = index / params_.token_tiles;
     return {(index - output_tile * params_.token_tiles) * config.block_tokens,
-            (output_tile * config.blocks + member) * block_outputs};
+            (output_tile * config.blocks + member) * block_rows};
   }
   TH_DEVICE u32 k_steps() const { return params_.k_steps; }
 

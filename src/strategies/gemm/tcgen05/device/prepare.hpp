@@ -4,9 +4,9 @@
 #include "machine/launch.hpp"
 #include "pipeline/grouped/row_tiles.hpp"
 #include "strategies/gemm/device/nvfp4.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/device/layout.hpp"
+#include "strategies/gemm/tcgen05/device/layout.hpp"
 
-namespace thresher::strategies::gemm::tcgen05_block_scaled {
+namespace thresher::strategies::gemm::tcgen05::block_scaled {
 
 // --- weights
 
@@ -46,7 +46,7 @@ struct GateAndUp {
   static TH_DEVICE constexpr Source source_of(u32 row) { return source(row); }
 };
 struct OneMatrix {
-  static constexpr u32 outputs = tile_rows;
+  static constexpr u32 outputs = block_rows;
   static TH_DEVICE constexpr Source source_of(u32 row) { return {false, row}; }
 };
 
@@ -58,7 +58,7 @@ TH_DEVICE void pack_block(const PackParams& params, u32 block) {
   const u32 first_column = (block - tile * params.k_steps) * columns;
   const Global<u8> codes = params.codes.offset(static_cast<i64>(block) * weight_block_bytes);
   const Global<u8> scales = params.scales.offset(static_cast<i64>(block) * weight_scale_bytes);
-  for (u32 i = machine::launch::thread_index(); i < tile_rows * columns; i += pack_threads) {
+  for (u32 i = machine::launch::thread_index(); i < block_rows * columns; i += pack_threads) {
     const u32 row = i / columns;
     const u32 column = i % columns;
     const Source from = Rows::source_of(row);
@@ -225,4 +225,4 @@ prepare_rows_kernel(TH_GRID_CONSTANT const PrepareRowsParams params) {
       params.groups, [&](const pipeline::GroupTile& tile) { prepare_tile<tile_widths, gathered>(params, tile); });
 }
 
-}  // namespace thresher::strategies::gemm::tcgen05_block_scaled
+}  // namespace thresher::strategies::gemm::tcgen05::block_scaled

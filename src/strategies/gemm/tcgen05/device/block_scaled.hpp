@@ -2,20 +2,66 @@
 /// The products of NVFP4 operands as the tcgen05 skeleton runs them, and their entry point. NVRTC instantiates it per
 /// Config for Blackwell, and the host's compiler for the emulator.
 #include "machine/numbers.hpp"
+#include "machine/tcgen05.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tensor_tokens.hpp"
 #include "pipeline/tcgen05_skeleton.hpp"
 #include "strategies/gemm/device/dense_output.hpp"
 #include "strategies/gemm/device/finish.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/device/scale_signs.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/device/slot.hpp"
+#include "strategies/gemm/tcgen05/device/scale_signs.hpp"
 
-namespace thresher::strategies::gemm::tcgen05_block_scaled {
+namespace thresher::strategies::gemm::tcgen05::block_scaled {
 
 using namespace machine;
 namespace instructions = machine::tcgen05;
 using pipeline::BlockPlace;
 using pipeline::GroupTile;
+
+/// The parts of a stage, and its products. Its parts are weights, `token_bytes` of tokens, scales of the weights, and
+/// scales of `token_groups` groups of 128 tokens. Each block of a pair brings the scales of half of the blocks along K
+/// to both.
+template <Group group, u32 token_bytes, u32 token_groups>
+class Slot {
+  static constexpr u32 loaded_blocks = loaded_scale_blocks(static_cast<u32>(group));
+
+ public:
+  static constexpr u32 tokens_at = weight_block_bytes;
+  static constexpr u32 weight_scales_at = tokens_at + token_bytes;
+  static constexpr u32 token_scales_at = weight_scales_at + weight_scale_bytes;
+  static constexpr u32 loaded_scale_bytes = token_groups * loaded_blocks * scale_block_bytes;
+
+  /// All of the stage's products into `sums`, which `first` starts anew; `scales` is the stage's set of columns.
+  static TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns scales,
+                                 instructions::Instruction word, bool first) {
+    const auto weights = instructions::descriptor<Swizzle::b128>(slot, 0, 8 * slot_row_bytes);
+    const auto tokens = instructions::descriptor<Swizzle::b128>(slot.offset_bytes(tokens_at), 0, 8 * slot_row_bytes);
+    TH_UNROLL
+    for (u32 k = 0; k < slot_products; ++k) {
+      const auto weight_scales = scales.plus(k * columns_of_product);
+      const auto token_scales = weight_scales.plus(scale_block_columns);
+      copy_scales(weight_scales, slot, weight_scales_at + k * scale_block_bytes);
+      TH_UNROLL
+      for (u32 g = 0; g < token_groups; ++g) {
+        copy_scales(token_scales.plus(g * scale_block_columns), slot, token_scales_at + token_scale_block(k, g));
+      }
+      instructions::multiply_scaled<group>(sums, weights.advance(k * product_row_bytes),
+                                           tokens.advance(k * product_row_bytes), word, weight_scales, token_scales,
+                                           !first || k != 0);
+    }
+  }
+
+ private:
+  static constexpr u32 columns_of_product = (1 + token_groups) * scale_block_columns;
+
+  /// A block loads all groups of its part of the stage's blocks along K.
+  static TH_DEVICE constexpr u32 token_scale_block(u32 k, u32 g) {
+    return ((k / loaded_blocks * token_groups + g) * loaded_blocks + k % loaded_blocks) * scale_block_bytes;
+  }
+
+  static TH_DEVICE void copy_scales(tensor_memory::Columns to, Shared<u8> slot, u32 offset) {
+    instructions::copy_scales<group>(to, instructions::scale_block(slot.offset_bytes(offset)));
+  }
+};
 
 /// A tile of the dense dual GEMM.
 struct DenseTile {
@@ -57,14 +103,14 @@ class Products {
   TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns scales, u32 tile_width,
                           bool first) const {
     constexpr instructions::Instruction widest =
-        instructions::instruction<instructions::Kind::nvfp4>(tile_rows * config.blocks, config.block_tokens);
+        instructions::instruction<instructions::Kind::nvfp4>(block_rows * config.blocks, config.block_tokens);
     const instructions::Instruction word = widest.with_columns(config.dense ? config.block_tokens : tile_width);
     Slot::multiply(slot, sums, scales, word, first);
   }
 
  protected:
   static constexpr u32 scale_groups = token_scale_groups(config);
-  using Slot = tcgen05_block_scaled::Slot<shape.group, token_bytes(config), scale_groups>;
+  using Slot = block_scaled::Slot<shape.group, token_bytes(config), scale_groups>;
 
   template <int rank>
   TH_DEVICE void load_weight_block(const pipeline::LoadSlot& slot, const At<rank>& block) const {
@@ -256,4 +302,4 @@ kernel(TH_GRID_CONSTANT const typename Operation<config>::Params params) {
   pipeline::run_tcgen05(Operation<config>(params));
 }
 
-}  // namespace thresher::strategies::gemm::tcgen05_block_scaled
+}  // namespace thresher::strategies::gemm::tcgen05::block_scaled

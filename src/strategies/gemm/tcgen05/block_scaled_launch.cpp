@@ -1,23 +1,16 @@
-// The strategy tcgen05: the problems that it takes, the work of a configuration, and its launches. They pack weights,
-// prepare tokens, and multiply.
-#include <fmt/format.h>
-
+// The launches of products of NVFP4 operands on tcgen05. They pack weights, prepare tokens, and multiply.
 #include <algorithm>
 #include <cstddef>
 
 #include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/nvfp4_operands.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/device/prepare.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/kernel.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/params.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/strategy.hpp"
-#include "strategies/gemm/tcgen05_family.hpp"
+#include "strategies/gemm/tcgen05/device/prepare.hpp"
+#include "strategies/gemm/tcgen05/kernel.hpp"
+#include "strategies/gemm/tcgen05/params.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/gemm/work.hpp"
 
-namespace thresher::strategies::gemm {
-namespace tcgen05_block_scaled {
+namespace thresher::strategies::gemm::tcgen05::block_scaled {
 namespace {
 
 using machine::ElementType;
@@ -25,27 +18,6 @@ using machine::Swizzle;
 using machine::TensorMapDescription;
 
 constexpr u32 scale_elements = scale_block_bytes / 2;  // of 16 bits: a row of a box has 256 elements at most
-
-TensorKernelShape kernel_shape(const Config& config) { return tensor_kernel_shape(config, slot_k, MatrixType::nvfp4); }
-
-// --- work
-
-/// Tokens whose scales are known to have no sign are read where they lie where their blocks fit the tiles.
-bool prepares(const ProductProblem& problem, const Config& config) {
-  return !config.unsigned_scales || !blocked_scales_fit(static_cast<u32>(problem.rows), static_cast<u32>(problem.k),
-                                                        static_cast<u32>(config.block_tokens));
-}
-
-WorkModel work_of(const ProductProblem& problem, const Config& config) {
-  WorkModel work;
-  if (prepares(problem, config)) {
-    const double elements = usual_rows(problem) * static_cast<double>(problem.k);
-    work.parts.emplace_back(MemoryPass{config.dense ? "preparing the tokens" : "preparing the rows",
-                                       2 * elements * stored_bits(problem.a) / 8, true});
-  }
-  work.parts.emplace_back(tensor_work(problem, kernel_shape(config)));
-  return work;
-}
 
 // --- what all launches know
 
@@ -289,8 +261,8 @@ void add_weight_maps(const Plan& plan, const CallTensors& call, LaunchArguments&
   const auto blocks = static_cast<u64>(expert_blocks(plan.config, extents.n, extents.k));
   const auto experts = static_cast<u64>(extents.experts);
   TensorMapDescription codes = tensor_map(
-      device_address(call.packed), ElementType::uint8, Swizzle::b128, {slot_row_bytes, tile_rows, blocks, experts},
-      {slot_row_bytes, weight_block_bytes, blocks * weight_block_bytes}, {slot_row_bytes, tile_rows, 1, 1});
+      device_address(call.packed), ElementType::uint8, Swizzle::b128, {slot_row_bytes, block_rows, blocks, experts},
+      {slot_row_bytes, weight_block_bytes, blocks * weight_block_bytes}, {slot_row_bytes, block_rows, 1, 1});
   TensorMapDescription scales = tensor_map(address_in(call.packed, plan.packed_scales_at), ElementType::uint16,
                                            Swizzle::none, {scale_elements, slot_scale_blocks, blocks, experts},
                                            {scale_block_bytes, weight_scale_bytes, blocks * weight_scale_bytes},
@@ -364,8 +336,7 @@ std::vector<Access> accesses(const Plan& plan) {
 
 KernelLaunch multiplying(const Plan& plan) {
   const Config& config = plan.config;
-  KernelLaunch launch =
-      tensor_launch(kernel_shape(config), plan.problem.experts, program(config), config.dependent_launch);
+  KernelLaunch launch = product_launch(config, plan.problem.experts);
   launch.accesses = accesses(plan);
   launch.bind = [plan](const CallTensors& call, LaunchArguments& out) {
     if (plan.config.dense) {
@@ -381,68 +352,22 @@ KernelLaunch multiplying(const Plan& plan) {
   return launch;
 }
 
-// --- the family
-
-struct Family : TensorFamily<Family, Config> {
-  static constexpr std::string_view name = "tcgen05";
-  static constexpr std::string_view summary =
-      "NVFP4 tokens and weights, of all experts too, as they are on Blackwell's tensor cores, sums in tensor memory";
-  static constexpr std::array grouped_widths{16, 32, 64, 96, 128, 160};
-  static constexpr std::int64_t n_granule = 1;
-  static constexpr std::int64_t k_granule(const Config&) { return 16; }
-
-  static const KnobTable<Config>& knob_table() { return tcgen05_block_scaled::knob_table(); }
-  static TensorKernelShape kernel_shape(const Config& config) { return tcgen05_block_scaled::kernel_shape(config); }
-  static void set_operands(Config&, const ProductProblem&) {}
-  static OperandFormats formats(const Config&) { return {Format::nvfp4, Format::nvfp4}; }
-
-  static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
-    if (problem.a != Format::nvfp4 || problem.b != Format::nvfp4 || device.matrix_unit != MatrixUnit::tcgen05) {
-      return fmt::format("strategy tcgen05 needs nvfp4 tokens, nvfp4 weights and a Blackwell GPU, not {} with {} on {}",
-                         thresher::name(problem.a), thresher::name(problem.b), device.name);
-    }
-    return cannot_quantize_output(name, problem.out);
-  }
-  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
-    return work_of(problem, config);
-  }
-
-  static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
-    Plan plan{problem, config, device.multiprocessors};
-    PlannedCall call;
-    call.data_alignment = tma_alignment_bytes;
-    add_packing(plan, call);
-    add_status(problem, device.multiprocessors, call);
-    add_preparation(plan, call);
-    call.steps.emplace_back(multiplying(plan));
-    return call;
-  }
-
-  /// Those that the planner chooses for dense problems with few and with many tokens, and for groups those of a layer.
-  static std::vector<Config> default_configs() {
-    std::vector<Config> found;
-    for (const Number output : {Number::fp16, Number::bf16}) {
-      for (const int tokens : {16, 32, 64, 128, 192, 256}) {
-        found.push_back({.dense = true, .output = output, .block_tokens = tokens});
-      }
-      found.push_back({.dense = true, .output = output, .block_tokens = 128, .persistent = true});
-    }
-    for (Config& config : found) {
-      config.stages = max_stages_of(config, 1);
-    }
-    constexpr auto grouped = default_grouped_configs<Config>();
-    found.insert(found.end(), grouped.begin(), grouped.end());
-    return found;
-  }
-  static const auto& small_configs() { return small_config_list; }
-};
-
 }  // namespace
-}  // namespace tcgen05_block_scaled
 
-const Strategy<ProductProblem>& tcgen05_strategy() {
-  static const KernelStrategy<tcgen05_block_scaled::Family> strategy;
-  return strategy;
+bool prepares(const ProductProblem& problem, const Config& config) {
+  return !config.unsigned_scales || !blocked_scales_fit(static_cast<u32>(problem.rows), static_cast<u32>(problem.k),
+                                                        static_cast<u32>(config.block_tokens));
 }
 
-}  // namespace thresher::strategies::gemm
+PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors) {
+  Plan plan{problem, config, multiprocessors};
+  PlannedCall call;
+  call.data_alignment = tma_alignment_bytes;
+  add_packing(plan, call);
+  add_status(problem, multiprocessors, call);
+  add_preparation(plan, call);
+  call.steps.emplace_back(multiplying(plan));
+  return call;
+}
+
+}  // namespace thresher::strategies::gemm::tcgen05::block_scaled

@@ -4,10 +4,10 @@
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/warp.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/config.hpp"
-#include "strategies/gemm/tcgen05_block_scaled/params.hpp"
+#include "strategies/gemm/tcgen05/config.hpp"
+#include "strategies/gemm/tcgen05/params.hpp"
 
-namespace thresher::strategies::gemm::tcgen05_block_scaled {
+namespace thresher::strategies::gemm::tcgen05::block_scaled {
 
 using namespace machine;
 
@@ -75,4 +75,4 @@ class ScaleSigns {
   const DenseParams& params_;
 };
 
-}  // namespace thresher::strategies::gemm::tcgen05_block_scaled
+}  // namespace thresher::strategies::gemm::tcgen05::block_scaled

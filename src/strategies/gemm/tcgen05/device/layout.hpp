@@ -1,9 +1,9 @@
 #pragma once
-/// How operands lie in memory for the dual GEMM on tcgen05. Pure functions of extents, for both sides.
+/// How operands lie in stages and in memory for tcgen05. Pure functions of extents, for both sides.
 ///
-/// Packed weights are row tiles of 128 rows, those of 64 outputs. Row 32w + 16s + 8u + r is output 16w + 8s + r of the
-/// gate (u = 0) or of the up (u = 1). A warp's fragment of 16 lanes then holds gate over up of 8 outputs, and its two
-/// fragments 16 neighbouring outputs.
+/// Packed NVFP4 weights are row tiles of 128 rows, those of 64 outputs. Row 32w + 16s + 8u + r is output 16w + 8s + r
+/// of the gate (u = 0) or of the up (u = 1). A warp's fragment of 16 lanes then holds gate over up of 8 outputs, and
+/// its two fragments 16 neighbouring outputs.
 ///
 /// A row tile is blocks of 256 along K, one behind the other. Tile t's block j is number t·k_steps + j.
 ///   `codes`   128 rows of 128 bytes, two codes per byte, the low nibble first. Each has its scale's sign.
@@ -13,23 +13,27 @@
 /// Token scales are blocks of 128 rows by 4 too, blocks along K first; a tile of tokens starts a group of 128 rows.
 #include "machine/types.hpp"
 
-namespace thresher::strategies::gemm::tcgen05_block_scaled {
+namespace thresher::strategies::gemm::tcgen05 {
 
 using machine::u32;
 using machine::u64;
 using machine::u8;
 
-inline constexpr u32 tile_rows = 128;
+/// A block has 128 rows of weights, and a stage 128 bytes along K of each row. An instruction takes a quarter of them.
+inline constexpr u32 block_rows = 128;
+inline constexpr u32 slot_row_bytes = 128;
+inline constexpr u32 slot_products = 4;
+inline constexpr u32 product_row_bytes = slot_row_bytes / slot_products;
+inline constexpr u32 weight_block_bytes = block_rows * slot_row_bytes;
+
+namespace block_scaled {
+
 inline constexpr u32 tile_rows_outputs = 64;
-inline constexpr u32 slot_k = 256;
-inline constexpr u32 product_k = 64;  ///< of one instruction
-inline constexpr u32 slot_products = slot_k / product_k;
-inline constexpr u32 slot_row_bytes = slot_k / 2;
-inline constexpr u32 product_row_bytes = product_k / 2;
+inline constexpr u32 slot_k = 2 * slot_row_bytes;
+inline constexpr u32 product_k = slot_k / slot_products;  ///< of one instruction
 inline constexpr u32 scale_block_bytes = 512;
 inline constexpr u32 scale_block_columns = 4;  ///< of tensor memory
 inline constexpr u32 slot_scale_blocks = slot_products;
-inline constexpr u32 weight_block_bytes = tile_rows * slot_row_bytes;
 inline constexpr u32 weight_scale_bytes = slot_scale_blocks * scale_block_bytes;
 
 /// Which weight a row of a tile is.
@@ -68,4 +72,5 @@ TH_DEVICE constexpr u64 prepared_scale_bytes(u32 m, u32 k, u32 block_tokens) {
   return u64{prepared_scale_groups(m, block_tokens)} * scale_k_blocks(k) * scale_block_bytes;
 }
 
-}  // namespace thresher::strategies::gemm::tcgen05_block_scaled
+}  // namespace block_scaled
+}  // namespace thresher::strategies::gemm::tcgen05
