@@ -14,10 +14,10 @@
 #include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/output_quantization.hpp"
 #include "strategies/gemm/reference/program.hpp"
-#include "strategies/gemm/two_pass/strategy.hpp"
-#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/registry.hpp"
+#include "strategies/gemm/wgmma/fused/kernel.hpp"
 #include "strategies/gemm/wgmma/fused/tiles.hpp"
-#include "strategies/gemm/wgmma/strategy.hpp"
+#include "strategies/gemm/wgmma/kernel.hpp"
 #include "strategies/gemm/wgmma/tiles.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
 #include "strategies/gemm/wgmma_dequant/tiles.hpp"
@@ -56,7 +56,12 @@ void expect_clean(const DeviceProgram& program) {
   }
 }
 
-TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(gemm::two_pass::program()); }
+TEST(TwoPassKernels, CompileForHopperWithoutSpills) {
+  const PlannedCall call =
+      gemm::two_pass_strategy().plan(DualGemmProblem{.m = 128, .n = 512, .k = 512}, {}, device_spec("H200"));
+  expect_clean(std::get<KernelLaunch>(call.steps.back()).program);
+}
+
 /// Machine code of a matrix kernel that spills, or whose matrix instructions the compiler serialised, is useless.
 TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
   using namespace gemm::fused;

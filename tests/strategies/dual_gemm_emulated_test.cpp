@@ -8,10 +8,11 @@
 #include "reference/plain_sums.hpp"
 #include "reference/tolerance.hpp"
 #include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
-#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/kernel.hpp"
 #include "strategies/gemm/wgmma/fused/tiles.hpp"
-#include "strategies/gemm/wgmma/strategy.hpp"
+#include "strategies/gemm/wgmma/kernel.hpp"
 
 namespace thresher::strategies::gemm::fused {
 namespace {
@@ -70,7 +71,9 @@ class Emulated : public ::testing::TestWithParam<std::size_t> {
 };
 
 TEST_P(Emulated, ConfigurationCanExist) {
-  EXPECT_EQ(infeasible_reasons(DualGemmProblem{.m = 128, .n = 64, .k = 256}, config(), device_spec("H200")),
+  const auto* const strategy =
+      find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), name(config().order));
+  EXPECT_EQ(strategy->infeasible_reasons(problem_of(128, 64, 256), knob_table().knobs(config()), device_spec("H200")),
             std::vector<std::string>{});
 }
 TEST_P(Emulated, OneTokenAndOneStepOfK) { clean_and_right(1, 24, 8, 4); }

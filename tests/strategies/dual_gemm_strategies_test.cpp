@@ -10,10 +10,9 @@
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tcgen05/kernel.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/gemm/wgmma/fused/strategy.hpp"
-#include "strategies/gemm/wgmma/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/kernel.hpp"
+#include "strategies/gemm/wgmma/kernel.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
-#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::strategies::gemm {

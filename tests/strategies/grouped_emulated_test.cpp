@@ -8,11 +8,10 @@
 #include "emulated_case.hpp"
 #include "reference/grouped_gemm.hpp"
 #include "reference/plain_sums.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
-#include "strategies/gemm/tcgen05/strategy.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/gemm/wgmma/strategy.hpp"
-#include "strategies/gemm/wgmma_dequant/strategy.hpp"
+#include "strategies/gemm/wgmma/kernel.hpp"
 #include "support/grouped_checks.hpp"
 
 namespace thresher::strategies::gemm::grouped {

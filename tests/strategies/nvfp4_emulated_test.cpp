@@ -12,10 +12,10 @@
 #include "reference/fold.hpp"
 #include "reference/tolerance.hpp"
 #include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/wgmma_dequant/device/quantize_tokens.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
-#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "strategies/gemm/wgmma_dequant/tiles.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {

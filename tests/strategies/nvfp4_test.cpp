@@ -5,11 +5,11 @@
 #include <set>
 
 #include "formats/numbers.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/wgmma_dequant/device/operand.hpp"
 #include "strategies/gemm/wgmma_dequant/device/pack.hpp"
 #include "strategies/gemm/wgmma_dequant/device/quantize_tokens.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
-#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "strategies/gemm/wgmma_dequant/tiles.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {

@@ -4,8 +4,7 @@
 
 #include "emulated_case.hpp"
 #include "pipeline/timeline.hpp"
-#include "strategies/gemm/wgmma/emulated.hpp"
-#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/kernel.hpp"
 
 namespace thresher::strategies::gemm::fused {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "emulated_case.hpp"
 #include "reference/tolerance.hpp"
-#include "strategies/gemm/tcgen05/strategy.hpp"
+#include "strategies/gemm/registry.hpp"
 
 namespace thresher::strategies::gemm {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strategies/gemm/formats.hpp"
+#include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::gemm {
 namespace {
@@ -138,24 +139,24 @@ FinishParams finish_params(const ProductProblem& problem, const CallTensors& cal
   return params;
 }
 
-machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows, machine::Swizzle swizzle) {
+machine::TensorMapDescription rows_map(const OperandRows& operand, std::uint32_t box_rows, machine::Swizzle swizzle) {
   machine::TensorMapDescription map;
-  map.address = tokens.address;
-  map.element = tokens.element;
+  map.address = operand.address;
+  map.element = operand.element;
   map.swizzle = swizzle;
   map.rank = 3;
-  map.extent[0] = static_cast<std::uint64_t>(tokens.k);
-  map.extent[1] = static_cast<std::uint64_t>(tokens.rows);
-  map.extent[2] = static_cast<std::uint64_t>(tokens.slots);
-  map.stride_bytes[1] = static_cast<std::uint64_t>(tokens.row_bytes);
-  map.stride_bytes[2] = static_cast<std::uint64_t>(tokens.slot_bytes);
-  map.box[0] = machine::swizzle_span_bytes(map.swizzle) / machine::element_bytes(tokens.element);
+  map.extent[0] = static_cast<std::uint64_t>(operand.k);
+  map.extent[1] = static_cast<std::uint64_t>(operand.rows);
+  map.extent[2] = static_cast<std::uint64_t>(operand.slots);
+  map.stride_bytes[1] = static_cast<std::uint64_t>(operand.row_bytes);
+  map.stride_bytes[2] = static_cast<std::uint64_t>(operand.slot_bytes);
+  map.box[0] = machine::swizzle_span_bytes(map.swizzle) / machine::element_bytes(operand.element);
   map.box[1] = box_rows;
   map.box[2] = 1;
   return map;
 }
 
-TokenRows token_rows(const CallTensors& call, machine::ElementType element) {
+OperandRows token_rows(const CallTensors& call, machine::ElementType element) {
   const Tensor& a = tokens_of(call);
   const bool has_slots = a.rank == 3;
   const std::int64_t bytes = machine::element_bytes(element);
@@ -167,6 +168,28 @@ TokenRows token_rows(const CallTensors& call, machine::ElementType element) {
           .slots = has_slots ? a.shape[0] : 1,
           .row_bytes = row_bytes,
           .slot_bytes = has_slots ? a.strides[0] * bytes : row_bytes};
+}
+
+KernelLaunch product_launch(DeviceProgram program, const pipeline::Shape& shape, int blocks_resident,
+                            int shared_bytes) {
+  const int threads = pipeline::threads(shape);
+  KernelLaunch launch;
+  launch.title = "multiply";
+  launch.expression = program.kernels.front();
+  launch.program = std::move(program);
+  launch.block.x = narrow(threads);
+  launch.cluster.x = narrow(pipeline::cluster_blocks(shape));
+  launch.shared_bytes = narrow(shared_bytes);
+  launch.registers = registers_at_launch(threads * blocks_resident, shape.loader_registers, shape.math_registers);
+  launch.persistent = shape.persistent;
+  return launch;
+}
+
+void add_weight_reads(int matrices, Access::Memory memory, std::vector<Access>& accesses) {
+  accesses.push_back({memory, gate_index, Access::Use::reads});
+  if (matrices == 2) {
+    accesses.push_back({memory, up_index, Access::Use::reads});
+  }
 }
 
 void add_common_accesses(const ProductProblem& problem, bool is_profiled, std::vector<Access>& accesses) {

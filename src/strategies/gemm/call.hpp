@@ -6,6 +6,7 @@
 
 #include "core/integers.hpp"
 #include "machine/tensor_map.hpp"
+#include "pipeline/shape.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
 #include "strategies/gemm/device/groups.hpp"
 #include "strategies/gemm/problem.hpp"
@@ -20,7 +21,7 @@ struct MapBox {
   std::uint32_t columns = 1;
   machine::Swizzle swizzle = machine::Swizzle::b128;
 };
-/// A row-major matrix of 16-bit or 32-bit elements, or a stack of one.
+/// A row-major matrix, or a stack of one.
 [[nodiscard]] machine::TensorMapDescription matrix_map(const Tensor& matrix, const MapBox& box);
 
 /// TMA reads tokens and weights where they lie.
@@ -48,8 +49,8 @@ void add_status(const ProductProblem& problem, std::int64_t blocks, PlannedCall&
 [[nodiscard]] GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs);
 [[nodiscard]] FinishParams finish_params(const ProductProblem& problem, const CallTensors& call);
 
-/// Rows of `element`s at `address` as the kernels read tokens: [slot, row, k].
-struct TokenRows {
+/// Rows of `element`s at `address` as the kernels read operands: [slot or expert, row, k].
+struct OperandRows {
   machine::ElementType element = machine::ElementType::bf16;
   std::uint64_t address = 0;
   std::int64_t k = 0;
@@ -59,15 +60,21 @@ struct TokenRows {
   std::int64_t slot_bytes = 0;
 };
 /// Boxes of one swizzle span × `box_rows`.
-[[nodiscard]] machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows,
-                                                       machine::Swizzle swizzle = machine::Swizzle::b128);
+[[nodiscard]] machine::TensorMapDescription rows_map(const OperandRows& operand, std::uint32_t box_rows,
+                                                     machine::Swizzle swizzle = machine::Swizzle::b128);
 /// Tokens of 16 bits where they lie.
-[[nodiscard]] TokenRows token_rows(const CallTensors& call, machine::ElementType element);
+[[nodiscard]] OperandRows token_rows(const CallTensors& call, machine::ElementType element);
 
+/// The launch of a kernel on wgmma, the only one of `program`, without what it reads, writes and binds.
+[[nodiscard]] KernelLaunch product_launch(DeviceProgram program, const pipeline::Shape& shape, int blocks_resident,
+                                          int shared_bytes);
+
+/// Adds that a launch reads this memory of one matrix of weights, or of both.
+void add_weight_reads(int matrices, Access::Memory memory, std::vector<Access>& accesses);
 /// Adds what every product reads and writes beside tokens and weights. A profiled product writes timestamps too.
 void add_common_accesses(const ProductProblem& problem, bool is_profiled, std::vector<Access>& accesses);
 
-/// Sets the members that every parameter of a dense dual GEMM with static tiles has.
+/// Sets the members that every parameter of a dense product with static tiles has.
 template <class Params>
 void set_static_tiles(const ProductProblem& problem, const CallTensors& call, int block_tokens, int tile_outputs,
                       Params& params) {
@@ -81,9 +88,11 @@ void set_static_tiles(const ProductProblem& problem, const CallTensors& call, in
   params.c_wide = extents.n % 8 == 0 && c.strides[0] % 8 == 0 ? 1 : 0;
   params.token_tiles = narrow(ceil_div(extents.rows, block_tokens));
   params.output_tiles = narrow(ceil_div(extents.n, tile_outputs));
-  params.alpha = problem.activation->alpha;
-  params.limit = problem.activation->limit;
-  params.up_offset = problem.activation->up_offset;
+  if (problem.activation) {
+    params.alpha = problem.activation->alpha;
+    params.limit = problem.activation->limit;
+    params.up_offset = problem.activation->up_offset;
+  }
 }
 
 }  // namespace thresher::strategies::gemm

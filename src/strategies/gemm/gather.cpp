@@ -76,8 +76,8 @@ GatherParams gather_params(const KernelLaunch& gathering, const CallTensors& of)
   return arguments.get<GatherParams>();
 }
 
-TokenRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,
-                     std::int64_t k) {
+OperandRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,
+                       std::int64_t k) {
   const CallExtents extents = extents_of(call);
   return {.element = element,
           .address = device_address(call.workspace) + rows.offset,

@@ -34,7 +34,7 @@ RowsInWorkspace add_gathering(const ProductProblem& problem, const std::optional
 [[nodiscard]] GatherParams gather_params(const KernelLaunch& gathering, const CallTensors& of);
 
 /// Rows in the workspace for the product's tensor maps: `rows` in each of `slots`, k elements of each.
-[[nodiscard]] TokenRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,
-                                   std::int64_t k);
+[[nodiscard]] OperandRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,
+                                     std::int64_t k);
 
 }  // namespace thresher::strategies::gemm

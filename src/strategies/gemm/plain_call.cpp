@@ -8,7 +8,6 @@
 #include "pipeline/grouped/tokens.hpp"
 #include "strategies/gemm/device/plain_params.hpp"
 #include "strategies/gemm/formats.hpp"
-#include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/tensors.hpp"
 
 namespace thresher::strategies::gemm {
@@ -16,21 +15,15 @@ namespace {
 
 machine::TensorMapDescription weights_map(const PlainKernel& kernel, const Tensor& view) {
   const std::int64_t bytes = element_bytes(kernel.operand);
-  machine::TensorMapDescription map;
-  map.address = device_address(view.data);
-  map.element = element_type(kernel.operand);
-  map.swizzle = kernel.boxes.swizzle;
-  map.rank = 3;
   const WeightExtents extents = weight_extents(view);
-  map.extent[0] = static_cast<std::uint64_t>(extents.k);
-  map.extent[1] = static_cast<std::uint64_t>(extents.n);
-  map.extent[2] = static_cast<std::uint64_t>(extents.experts);
-  map.stride_bytes[1] = static_cast<std::uint64_t>(extents.row_stride * bytes);
-  map.stride_bytes[2] = static_cast<std::uint64_t>(extents.expert_stride * bytes);
-  map.box[0] = machine::swizzle_span_bytes(map.swizzle) / machine::element_bytes(map.element);
-  map.box[1] = static_cast<std::uint32_t>(kernel.boxes.weight_rows);
-  map.box[2] = 1;
-  return map;
+  return rows_map({.element = element_type(kernel.operand),
+                   .address = device_address(view.data),
+                   .k = extents.k,
+                   .rows = extents.n,
+                   .slots = extents.experts,
+                   .row_bytes = extents.row_stride * bytes,
+                   .slot_bytes = extents.expert_stride * bytes},
+                  static_cast<std::uint32_t>(kernel.boxes.weight_rows), kernel.boxes.swizzle);
 }
 
 bool are_many(Scaling scaling) { return scaling == Scaling::row || scaling == Scaling::block; }
@@ -90,12 +83,13 @@ struct PlainLaunch {
     set_token_scales(call, extents, params);
     out.set(params);
     const std::int64_t tiles = max_tiles(extents, kernel.tile_widths.most, kernel.tile_outputs);
-    out.grid.x = narrow(std::min(max_blocks / kernel.block.cluster, tiles) * kernel.block.cluster);
+    const std::int64_t cluster = kernel.launch.cluster.x;
+    out.grid.x = narrow(std::min(max_blocks / cluster, tiles) * cluster);
     const machine::ElementType element = element_type(kernel.operand);
-    const TokenRows tokens = gathered ? token_rows(call, *gathered, element, extents.k) : token_rows(call, element);
-    out.add_map(offsetof(PlainParams, few_tokens), tokens_map(tokens, pipeline::few_token_rows, kernel.boxes.swizzle));
+    const OperandRows tokens = gathered ? token_rows(call, *gathered, element, extents.k) : token_rows(call, element);
+    out.add_map(offsetof(PlainParams, few_tokens), rows_map(tokens, pipeline::few_token_rows, kernel.boxes.swizzle));
     out.add_map(offsetof(PlainParams, many_tokens),
-                tokens_map(tokens, kernel.boxes.many_token_rows, kernel.boxes.swizzle));
+                rows_map(tokens, kernel.boxes.many_token_rows, kernel.boxes.swizzle));
   }
 
   void set_token_scales(const CallTensors& call, const CallExtents& extents, PlainParams& params) const {
@@ -114,48 +108,21 @@ struct PlainLaunch {
       out.add_map(offsetof(PlainParams, up), weights_map(kernel, up_of(call)));
     }
   }
-
-  [[nodiscard]] std::vector<Access> accesses() const {
-    std::vector<Access> all;
-    if (gathered) {
-      all.push_back({Access::Memory::workspace, gathered->piece, Access::Use::depends_on_previous});
-    } else {
-      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous});
-    }
-    all.push_back({Access::Memory::tensor, gate_index, Access::Use::reads});
-    if (kernel.matrices == 2) {
-      all.push_back({Access::Memory::tensor, up_index, Access::Use::reads});
-    }
-    add_scales(tokens_index, kernel.token_scaling, Access::Use::depends_on_previous, all);
-    add_scales(gate_index, kernel.weight_scaling, Access::Use::reads, all);
-    if (kernel.matrices == 2) {
-      add_scales(up_index, kernel.weight_scaling, Access::Use::reads, all);
-    }
-    add_common_accesses(problem, kernel.block.profiled, all);
-    return all;
-  }
 };
 
 KernelLaunch multiplying(const PlainLaunch& product) {
-  const PlainKernel& kernel = product.kernel;
-  KernelLaunch launch;
-  launch.title = "multiply";
-  launch.program = kernel.program;
-  launch.expression = kernel.expression;
-  launch.block.x = narrow(kernel.block.threads);
-  launch.cluster.x = narrow(kernel.block.cluster);
-  launch.shared_bytes = narrow(kernel.block.shared_bytes);
-  launch.registers = kernel.block.registers;
-  launch.dependent = kernel.dependent_launch;
-  launch.persistent = true;
-  launch.accesses = product.accesses();
+  KernelLaunch launch = product.kernel.launch;
+  launch.accesses = plain_accesses(product.problem, product.kernel, product.gathered);
   launch.bind = [product](const CallTensors& call, LaunchArguments& out) {
     product.bind(call, out);
     return true;
   };
   launch.bind_weights = [product](const CallTensors& call, LaunchArguments& out) { product.bind_weights(call, out); };
-  launch.expected = kernel.expected;
   return launch;
+}
+
+Access::Memory scales_memory(Scaling scaling) {
+  return are_many(scaling) ? Access::Memory::scales : Access::Memory::global_scale;
 }
 
 }  // namespace
@@ -164,18 +131,28 @@ machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
   return {are_many(scaling) ? device_address(view.scales.data) : device_address(view.global_scale)};
 }
 
-void add_scales(std::size_t tensor, Scaling scaling, Access::Use use, std::vector<Access>& accesses) {
-  if (scaling != Scaling::none) {
-    accesses.push_back({are_many(scaling) ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
+std::vector<Access> plain_accesses(const ProductProblem& problem, const PlainKernel& kernel,
+                                   const std::optional<RowsInWorkspace>& gathered) {
+  constexpr auto fresh = Access::Use::depends_on_previous;
+  std::vector<Access> all{gathered ? Access{Access::Memory::workspace, gathered->piece, fresh}
+                                   : Access{Access::Memory::tensor, tokens_index, fresh}};
+  add_weight_reads(kernel.matrices, Access::Memory::tensor, all);
+  if (kernel.token_scaling != Scaling::none) {
+    all.push_back({scales_memory(kernel.token_scaling), tokens_index, fresh});
   }
+  if (kernel.weight_scaling != Scaling::none) {
+    add_weight_reads(kernel.matrices, scales_memory(kernel.weight_scaling), all);
+  }
+  add_common_accesses(problem, kernel.profiled, all);
+  return all;
 }
 
 PlannedCall planned_call(const ProductProblem& problem, const PlainKernel& kernel, int multiprocessors) {
   PlannedCall call;
-  PlainLaunch product{problem, kernel, std::int64_t{multiprocessors} * kernel.block.resident};
+  PlainLaunch product{problem, kernel, std::int64_t{multiprocessors} * kernel.blocks_resident};
   add_status(problem, product.max_blocks, call);
   if (problem.layout == ProductRows::gathered) {
-    product.gathered = add_gathering(problem, std::nullopt, kernel.dependent_launch, call);
+    product.gathered = add_gathering(problem, std::nullopt, kernel.launch.dependent, call);
   }
   call.steps.emplace_back(multiplying(product));
   read_in_place(call);

@@ -3,12 +3,6 @@
 #include <array>
 #include <vector>
 
-#include "strategies/gemm/cpu/strategy.hpp"
-#include "strategies/gemm/tcgen05/strategy.hpp"
-#include "strategies/gemm/two_pass/strategy.hpp"
-#include "strategies/gemm/wgmma/fused/strategy.hpp"
-#include "strategies/gemm/wgmma/strategy.hpp"
-#include "strategies/gemm/wgmma_dequant/strategy.hpp"
 #include "strategies/registry.hpp"
 
 namespace thresher::strategies::gemm {

@@ -2,9 +2,6 @@
 
 #include <map>
 
-#include "strategies/gemm/tcgen05/kernel.hpp"
-#include "strategies/gemm/wgmma/emulated.hpp"
-#include "strategies/gemm/wgmma_dequant/kernel.hpp"
 #include "strategies/host/emulated_kernels.hpp"
 
 namespace thresher::strategies {
@@ -14,8 +11,7 @@ std::map<std::string, HostKernel> own() {
   std::map<std::string, HostKernel> kernels;
   for (const auto& some :
        {append::compiled_in(), attention::compiled_in(), gemm::fused::compiled_in(), gemm::wgmma_dequant::compiled_in(),
-        gemm::tcgen05::compiled_in(), gemm::wgmma::columns_compiled_in(), gemm::wgmma::rows_compiled_in(),
-        moe_layer::compiled_in()}) {
+        gemm::tcgen05::compiled_in(), gemm::wgmma::compiled_in(), moe_layer::compiled_in()}) {
     for (const CompiledIn& one : some) {
       kernels.emplace(one.expression, one.kernel);
     }

@@ -1,4 +1,4 @@
-#include "strategies/gemm/cpu/strategy.hpp"
+#include "strategies/gemm/registry.hpp"
 
 #include <memory>
 

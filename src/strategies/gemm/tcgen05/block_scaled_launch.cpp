@@ -1,6 +1,7 @@
 // The launches of products of NVFP4 operands on tcgen05. They pack weights, prepare tokens, and multiply.
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 
 #include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/gemm/gather.hpp"
@@ -242,6 +243,20 @@ TokenOperand token_operand(const Plan& plan, const CallTensors& call, const Call
   return operand;
 }
 
+/// Dimensions are listed from the innermost; it has no stride.
+TensorMapDescription tensor_map(u64 address, ElementType element, Swizzle swizzle, std::initializer_list<u64> extents,
+                                std::initializer_list<u64> strides, std::initializer_list<u32> box) {
+  TensorMapDescription map;
+  map.address = address;
+  map.element = element;
+  map.swizzle = swizzle;
+  map.rank = narrow(static_cast<std::int64_t>(extents.size()));
+  std::copy(extents.begin(), extents.end(), map.extent);
+  std::copy(strides.begin(), strides.end(), map.stride_bytes + 1);
+  std::copy(box.begin(), box.end(), map.box);
+  return map;
+}
+
 TensorMapDescription codes_map(const TokenOperand& tokens, u32 rows) {
   return tensor_map(tokens.codes, ElementType::uint8, Swizzle::b128, {tokens.used_bytes, tokens.rows},
                     {tokens.row_bytes}, {slot_row_bytes, rows});
@@ -322,11 +337,8 @@ std::vector<Access> accesses(const Plan& plan) {
                           {Access::Memory::packed, scales_piece, Access::Use::reads},
                           {Access::Memory::workspace, plan.codes.piece, Access::Use::depends_on_previous},
                           {Access::Memory::workspace, plan.scales.piece, Access::Use::depends_on_previous},
-                          {Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous},
-                          {Access::Memory::global_scale, gate_index, Access::Use::reads}};
-  if (plan.config.matrices == 2) {
-    all.push_back({Access::Memory::global_scale, up_index, Access::Use::reads});
-  }
+                          {Access::Memory::global_scale, tokens_index, Access::Use::depends_on_previous}};
+  add_weight_reads(plan.config.matrices, Access::Memory::global_scale, all);
   if (plan.config.unsigned_scales) {
     add_reads(all, tokens_index, Format::nvfp4, Access::Use::depends_on_previous);
   }

@@ -3,6 +3,7 @@
 #include "strategies/gemm/tcgen05/device/prepare.hpp"
 #include "strategies/gemm/tcgen05/kernel.hpp"
 #include "strategies/gemm/tcgen05/tiles.hpp"
+#include "strategies/host/emulated_kernels.hpp"
 
 namespace thresher::strategies::gemm::tcgen05 {
 

@@ -1,15 +1,11 @@
 #pragma once
 /// The kernels of the products on tcgen05: their knobs, names, programs and launches.
 #include <cstdint>
-#include <initializer_list>
 #include <string>
-#include <vector>
 
-#include "machine/tensor_map.hpp"
 #include "strategies/device_program.hpp"
 #include "strategies/gemm/problem.hpp"
 #include "strategies/gemm/tcgen05/config.hpp"
-#include "strategies/host/compiled_in.hpp"
 #include "strategies/knob_table.hpp"
 #include "strategies/planned_call.hpp"
 
@@ -27,19 +23,8 @@ namespace thresher::strategies::gemm::tcgen05 {
 /// Shared memory of one block.
 [[nodiscard]] int block_bytes(const Config& config, std::int64_t experts);
 
-/// Dimensions are listed from the innermost; it has no stride.
-[[nodiscard]] machine::TensorMapDescription tensor_map(std::uint64_t address, machine::ElementType element,
-                                                       machine::Swizzle swizzle,
-                                                       std::initializer_list<std::uint64_t> extents,
-                                                       std::initializer_list<std::uint64_t> strides,
-                                                       std::initializer_list<std::uint32_t> box);
-
 /// `config` is feasible. `multiprocessors` are those that blocks can stay on.
 [[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors);
-
-/// The kernels that the build compiled for the CPU: packing, and preparation and products of the small
-/// configurations.
-std::vector<CompiledIn> compiled_in();
 
 namespace block_scaled {
 

@@ -43,14 +43,9 @@ Expectations expectations(const Config& config) {
   return expected;
 }
 
-// --- static tiles
-
 /// Rows of an operand in boxes of `rows` × slot_k(config).
 machine::TensorMapDescription map_of(const Config& config, const Tensor& operand, u32 rows) {
-  return tensor_map(device_address(operand.data), element_type(config.operand), machine::Swizzle::b128,
-                    {static_cast<machine::u64>(operand.shape[1]), static_cast<machine::u64>(operand.shape[0])},
-                    {static_cast<machine::u64>(operand.strides[0] * element_bytes(config.operand))},
-                    {slot_k(config), rows});
+  return matrix_map(operand, {rows, slot_k(config), machine::Swizzle::b128});
 }
 
 void bind_dense(const ProductProblem& problem, const Config& config, const CallTensors& call, LaunchArguments& out) {
@@ -70,23 +65,22 @@ void bind_weights(const Config& config, const CallTensors& call, LaunchArguments
   out.add_map(offsetof(DenseParams, up), map_of(config, up_of(call), block_rows));
 }
 
-void add_operand(std::size_t tensor, Scaling scaling, Access::Use use, std::vector<Access>& accesses) {
-  accesses.push_back({Access::Memory::tensor, tensor, use});
-  add_scales(tensor, scaling, use, accesses);
-}
-
-std::vector<Access> accesses(const ProductProblem& problem, const Config& config) {
-  std::vector<Access> all;
-  add_operand(tokens_index, config.token_scaling, Access::Use::depends_on_previous, all);
-  add_operand(gate_index, config.weight_scaling, Access::Use::reads, all);
-  add_operand(up_index, config.weight_scaling, Access::Use::reads, all);
-  add_common_accesses(problem, config.profiled, all);
-  return all;
+PlainKernel plain_kernel(const ProductProblem& problem, const Config& config) {
+  return {.launch = product_launch(config, problem.experts),
+          .operand = config.operand,
+          .token_scaling = config.token_scaling,
+          .weight_scaling = config.weight_scaling,
+          .matrices = config.matrices,
+          .tile_widths = tile_widths_of(config),
+          .tile_outputs = tile_outputs(config),
+          .boxes = {machine::Swizzle::b128, static_cast<int>(block_rows), pipeline::many_tensor_rows},
+          .profiled = config.profiled};
 }
 
 PlannedCall dense_call(const ProductProblem& problem, const Config& config) {
-  KernelLaunch launch = product_launch(config, 1);
-  launch.accesses = accesses(problem, config);
+  const PlainKernel kernel = plain_kernel(problem, config);
+  KernelLaunch launch = kernel.launch;
+  launch.accesses = plain_accesses(problem, kernel);
   launch.bind = [problem, config](const CallTensors& call, LaunchArguments& out) {
     bind_dense(problem, config, call, out);
     return true;
@@ -96,27 +90,6 @@ PlannedCall dense_call(const ProductProblem& problem, const Config& config) {
   read_in_place(call);
   call.steps.emplace_back(std::move(launch));
   return call;
-}
-
-// --- groups
-
-PlainKernel grouped_kernel(const ProductProblem& problem, const Config& config) {
-  const pipeline::TensorShape shape = shape_of(config);
-  return {.program = program(config),
-          .expression = kernel_name(config),
-          .operand = config.operand,
-          .token_scaling = config.token_scaling,
-          .weight_scaling = config.weight_scaling,
-          .matrices = config.matrices,
-          .tile_widths = tile_widths_of(config),
-          .tile_outputs = tile_outputs(config),
-          .boxes = {machine::Swizzle::b128, static_cast<int>(block_rows), pipeline::many_tensor_rows},
-          .block = {.threads = pipeline::threads(shape),
-                    .cluster = pipeline::cluster_blocks(shape),
-                    .shared_bytes = block_bytes(config, problem.experts),
-                    .profiled = shape.profiled},
-          .dependent_launch = config.dependent_launch,
-          .expected = expectations(config)};
 }
 
 }  // namespace
@@ -143,27 +116,12 @@ KernelLaunch product_launch(const Config& config, std::int64_t experts) {
   return launch;
 }
 
-machine::TensorMapDescription tensor_map(std::uint64_t address, machine::ElementType element, machine::Swizzle swizzle,
-                                         std::initializer_list<std::uint64_t> extents,
-                                         std::initializer_list<std::uint64_t> strides,
-                                         std::initializer_list<std::uint32_t> box) {
-  machine::TensorMapDescription map;
-  map.address = address;
-  map.element = element;
-  map.swizzle = swizzle;
-  map.rank = narrow(static_cast<std::int64_t>(extents.size()));
-  std::copy(extents.begin(), extents.end(), map.extent);
-  std::copy(strides.begin(), strides.end(), map.stride_bytes + 1);
-  std::copy(box.begin(), box.end(), map.box);
-  return map;
-}
-
 PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors) {
   if (config.nvfp4) {
     return block_scaled::planned_call(problem, config, multiprocessors);
   }
   return config.dense ? dense_call(problem, config)
-                      : gemm::planned_call(problem, grouped_kernel(problem, config), multiprocessors);
+                      : gemm::planned_call(problem, plain_kernel(problem, config), multiprocessors);
 }
 
 }  // namespace thresher::strategies::gemm::tcgen05

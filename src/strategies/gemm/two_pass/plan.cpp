@@ -5,9 +5,9 @@
 
 #include "core/integers.hpp"
 #include "strategies/gemm/formats.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/two_pass/params.hpp"
-#include "strategies/gemm/two_pass/strategy.hpp"
 #include "strategies/gemm/work.hpp"
 #include "strategies/kernel_strategy.hpp"
 #include "strategies/launch_tools.hpp"
@@ -51,6 +51,24 @@ std::string activate_kernel(ActivationKind kind, Format out) {
                                            element(out)));
 }
 
+/// All kernels, for every format and activation.
+DeviceProgram program() {
+  DeviceProgram program{.title = "two_pass",
+                        .text = "#include \"strategies/gemm/two_pass/device/kernels.hpp\"\n",
+                        .kernels = {copy_rows_kernel()},
+                        .options = {}};
+  for (const Format format : {Format::fp16, Format::bf16}) {
+    program.kernels.push_back(widen_nvfp4_kernel(format));
+    program.kernels.push_back(widen_to_float_kernel(format));
+  }
+  for (const ActivationKind kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
+    for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
+      program.kernels.push_back(activate_kernel(kind, out));
+    }
+  }
+  return program;
+}
+
 std::int64_t intermediate_stride(std::int64_t n) { return round_up(n, intermediate_padding); }
 
 std::int64_t elements_per_thread(Format from) {
@@ -79,7 +97,7 @@ bool product_can_read(const Tensor& matrix, Format product) {
 }
 
 KernelLaunch conversion_launch(std::string title, std::string kernel) {
-  return preparation_launch(std::move(title), two_pass::program(), std::move(kernel), threads);
+  return preparation_launch(std::move(title), program(), std::move(kernel), threads);
 }
 
 /// One operand in the product's format: where it lies, or a copy without gaps in the workspace.
@@ -316,24 +334,6 @@ struct TwoPass : FamilyDefaults<ProductProblem, Config> {
 };
 
 }  // namespace
-
-DeviceProgram program() {
-  DeviceProgram program{.title = "two_pass",
-                        .text = "#include \"strategies/gemm/two_pass/device/kernels.hpp\"\n",
-                        .kernels = {copy_rows_kernel()},
-                        .options = {}};
-  for (const Format format : {Format::fp16, Format::bf16}) {
-    program.kernels.push_back(widen_nvfp4_kernel(format));
-    program.kernels.push_back(widen_to_float_kernel(format));
-  }
-  for (const ActivationKind kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
-    for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
-      program.kernels.push_back(activate_kernel(kind, out));
-    }
-  }
-  return program;
-}
-
 }  // namespace two_pass
 
 const Strategy<ProductProblem>& two_pass_strategy() {

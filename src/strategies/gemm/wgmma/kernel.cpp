@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "strategies/gemm/common_knobs.hpp"
-#include "strategies/gemm/wgmma/strategy.hpp"
+#include "strategies/gemm/wgmma/kernel.hpp"
 
 namespace thresher::strategies::gemm::wgmma {
 namespace {

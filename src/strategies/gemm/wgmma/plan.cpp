@@ -11,8 +11,9 @@
 #include "strategies/gemm/output_quantization.hpp"
 #include "strategies/gemm/plain_call.hpp"
 #include "strategies/gemm/product_config.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
-#include "strategies/gemm/wgmma/strategy.hpp"
+#include "strategies/gemm/wgmma/kernel.hpp"
 #include "strategies/gemm/wgmma/tiles.hpp"
 #include "strategies/gemm/work.hpp"
 #include "strategies/kernel_strategy.hpp"
@@ -156,8 +157,12 @@ Expectations expected_products(const Config& config) {
 }
 
 PlainKernel kernel(const ProductProblem& problem, const Config& config) {
-  return {.program = program(config),
-          .expression = kernel_expression(config),
+  const pipeline::Shape shape = shape_of(config);
+  KernelLaunch launch = product_launch(program(config), shape, config.blocks_resident,
+                                       pipeline::grouped_shared_bytes(shape, narrow(problem.experts)));
+  launch.dependent = config.dependent_launch;
+  launch.expected = expected_products(config);
+  return {.launch = std::move(launch),
           .operand = config.operand,
           .token_scaling = config.token_scaling,
           .weight_scaling = config.weight_scaling,
@@ -165,9 +170,8 @@ PlainKernel kernel(const ProductProblem& problem, const Config& config) {
           .tile_widths = tile_widths_of(config),
           .tile_outputs = tile_outputs(config),
           .boxes = boxes_of(slot_layout(config), tile_widths_of(config)),
-          .block = block_of(shape_of(config), config.blocks_resident, problem.experts),
-          .dependent_launch = config.dependent_launch,
-          .expected = expected_products(config)};
+          .blocks_resident = config.blocks_resident,
+          .profiled = config.profiled};
 }
 
 template <bool tokens_are_rows>

@@ -1,9 +1,8 @@
-#include <utility>
-
 #include "strategies/gemm/wgmma_dequant/device/dequantize_tokens.hpp"
 #include "strategies/gemm/wgmma_dequant/device/operation.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
 #include "strategies/gemm/wgmma_dequant/tiles.hpp"
+#include "strategies/host/emulated_kernels.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {

@@ -1,14 +1,12 @@
 #pragma once
 /// The kernels of the strategy packed: their knobs, names, programs and launches.
 #include <string>
-#include <vector>
 
 #include "strategies/device_program.hpp"
 #include "strategies/gemm/problem.hpp"
 #include "strategies/gemm/wgmma_dequant/config.hpp"
 #include "strategies/gemm/wgmma_dequant/device/pack.hpp"
 #include "strategies/gemm/wgmma_dequant/device/quantize_tokens.hpp"
-#include "strategies/host/compiled_in.hpp"
 #include "strategies/knob_table.hpp"
 #include "strategies/planned_call.hpp"
 
@@ -39,9 +37,5 @@ enum class Preparation : std::uint8_t {
 
 /// `config` is feasible. `multiprocessors` are those that blocks can stay on.
 [[nodiscard]] PlannedCall planned_call(const ProductProblem& problem, const Config& config, int multiprocessors);
-
-/// The kernels that the build compiled for the CPU: packing, preparing tokens, and the products of the small
-/// configurations and of the dense default ones.
-std::vector<CompiledIn> compiled_in();
 
 }  // namespace thresher::strategies::gemm::wgmma_dequant

@@ -11,7 +11,6 @@
 #include "strategies/gemm/wgmma_dequant/device/dequantize_tokens.hpp"
 #include "strategies/gemm/wgmma_dequant/kernel.hpp"
 #include "strategies/gemm/wgmma_dequant/params.hpp"
-#include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
 namespace {
@@ -214,8 +213,8 @@ machine::ElementType element_type(const Config& config) {
 }
 
 /// DenseParams::tokens.
-machine::TensorMapDescription blocks_map(const Config& config, const TokenRows& tokens) {
-  machine::TensorMapDescription map = tokens_map(tokens, narrow(config.block_tokens));
+machine::TensorMapDescription blocks_map(const Config& config, const OperandRows& tokens) {
+  machine::TensorMapDescription map = rows_map(tokens, narrow(config.block_tokens));
   map.extent[0] = map.box[0];
   map.extent[2] = static_cast<std::uint64_t>(ceil_div(tokens.k, std::int64_t{map.box[0]}));
   map.stride_bytes[2] = token_row_bytes;
@@ -224,8 +223,8 @@ machine::TensorMapDescription blocks_map(const Config& config, const TokenRows& 
 }
 
 /// DenseParams::ragged_tokens.
-machine::TensorMapDescription ragged_map(const Config& config, const TokenRows& tokens) {
-  machine::TensorMapDescription map = tokens_map(tokens, narrow(config.block_tokens));
+machine::TensorMapDescription ragged_map(const Config& config, const OperandRows& tokens) {
+  machine::TensorMapDescription map = rows_map(tokens, narrow(config.block_tokens));
   map.rank = 2;
   return map;
 }
@@ -263,11 +262,8 @@ struct PackedLaunch {
   }
 
   [[nodiscard]] std::vector<Access> accesses() const {
-    std::vector<Access> all{{Access::Memory::packed, blocks_piece, Access::Use::reads},
-                            {Access::Memory::global_scale, gate_index, Access::Use::reads}};
-    if (config.matrices == 2) {
-      all.push_back({Access::Memory::global_scale, up_index, Access::Use::reads});
-    }
+    std::vector<Access> all{{Access::Memory::packed, blocks_piece, Access::Use::reads}};
+    add_weight_reads(config.matrices, Access::Memory::global_scale, all);
     if (rows) {
       all.push_back({Access::Memory::workspace, rows->piece, Access::Use::depends_on_previous});
     } else {
@@ -303,7 +299,7 @@ struct PackedLaunch {
   }
 
   /// Prepared rows are padded with zeros.
-  [[nodiscard]] TokenRows tokens(const CallTensors& call, std::int64_t k) const {
+  [[nodiscard]] OperandRows tokens(const CallTensors& call, std::int64_t k) const {
     const machine::ElementType element = element_type(config);
     const std::int64_t prepared_k = prepared ? prepared->rows.row_bytes / machine::element_bytes(element) : k;
     return rows ? token_rows(call, *rows, element, prepared_k) : token_rows(call, element);
@@ -334,28 +330,21 @@ struct PackedLaunch {
     params.ids_divisor = narrow(problem.row_ids_divisor);
     out.set(params);
     out.grid.x = narrow(std::min(max_blocks, max_tiles(extents, config.block_tokens, tile_outputs(config))));
-    const TokenRows from = tokens(call, extents.k);
-    out.add_map(offsetof(GroupedParams, few_tokens), tokens_map(from, pipeline::few_token_rows));
+    const OperandRows from = tokens(call, extents.k);
+    out.add_map(offsetof(GroupedParams, few_tokens), rows_map(from, pipeline::few_token_rows));
     out.add_map(offsetof(GroupedParams, many_tokens),
-                tokens_map(from, pipeline::many_token_rows(tile_widths_of(config))));
+                rows_map(from, pipeline::many_token_rows(tile_widths_of(config))));
   }
 };
 
 KernelLaunch multiplying(const PackedLaunch& product) {
   const Config& config = product.config;
   const pipeline::Shape shape = shape_of(config);
-  KernelLaunch launch;
-  launch.title = "multiply";
-  launch.program = program(config);
-  launch.expression = kernel_expression(config);
-  launch.block.x = narrow(pipeline::threads(shape));
-  launch.cluster.x = narrow(config.split_k);
-  launch.shared_bytes = narrow(config.dense ? pipeline::shared_bytes(shape)
-                                            : pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts)));
-  launch.registers = registers_at_launch(pipeline::threads(shape) * config.blocks_resident, config.loader_registers,
-                                         config.math_registers);
+  KernelLaunch launch =
+      product_launch(program(config), shape, config.blocks_resident,
+                     config.dense ? pipeline::shared_bytes(shape)
+                                  : pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts)));
   launch.dependent = config.dependent_launch;
-  launch.persistent = !config.dense;
   launch.accesses = product.accesses();
   launch.bind = [product](const CallTensors& call, LaunchArguments& out) {
     product.bind(call, out);

@@ -1,11 +1,10 @@
-#include "strategies/gemm/wgmma/emulated.hpp"
-
 #include <array>
 
 #include "machine/emulator/engine/tensor_map.hpp"
 #include "strategies/gemm/wgmma/fused/device/operation.hpp"
-#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/kernel.hpp"
 #include "strategies/gemm/wgmma/fused/tiles.hpp"
+#include "strategies/host/emulated_kernels.hpp"
 
 namespace thresher::strategies::gemm::fused {
 namespace {
@@ -46,21 +45,19 @@ constexpr std::array others{sequential(128, 7, 2),   sequential(128, 7, 1),     
                             sequential(96, 8, 1),    pingpong(2, 64, 6, false), pingpong(2, 48, 7, false),
                             pingpong(4, 48, 4, true)};
 
-template <const auto& configs, std::size_t... index>
-void add(std::vector<CompiledIn>& kernels, std::index_sequence<index...>) {
-  (kernels.push_back({kernel_expression(configs[index]), &host_kernel<&kernel<configs[index]>>}), ...);
-}
-
 }  // namespace
 
 std::span<const Config> profiled_configs() { return profiles; }
 
 std::vector<CompiledIn> compiled_in() {
   std::vector<CompiledIn> kernels;
-  add<small_config_list>(kernels, std::make_index_sequence<small_config_list.size()>());
-  add<others>(kernels, std::make_index_sequence<others.size()>());
-  add<profiles>(kernels, std::make_index_sequence<profiles.size()>());
-  add<default_config_list>(kernels, std::make_index_sequence<default_config_list.size()>());
+  const auto add = [&]<Config config> {
+    kernels.push_back({kernel_expression(config), &host_kernel<&kernel<config>>});
+  };
+  for_each_config<small_config_list>(add);
+  for_each_config<others>(add);
+  for_each_config<profiles>(add);
+  for_each_config<default_config_list>(add);
   return kernels;
 }
 

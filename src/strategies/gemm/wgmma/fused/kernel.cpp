@@ -9,9 +9,8 @@
 #include "strategies/gemm/common_knobs.hpp"
 #include "strategies/gemm/formats.hpp"
 #include "strategies/gemm/tensors.hpp"
+#include "strategies/gemm/wgmma/fused/kernel.hpp"
 #include "strategies/gemm/wgmma/fused/params.hpp"
-#include "strategies/gemm/wgmma/fused/strategy.hpp"
-#include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::gemm::fused {
 namespace {
@@ -53,24 +52,15 @@ machine::TensorMapDescription output_map(const Config& config, const Tensor& c) 
 
 /// Everything but the tensor maps.
 Params scalars(const Config& config, const ProductProblem& problem, const CallTensors& call) {
-  const FinishParams finish = finish_params(problem, call);
   const CallExtents extents = extents_of(call);
-  const std::int64_t rows = extents.rows;
   Params params{};
-  params.c = finish.c;
-  params.profile = {profile_address(call)};
-  params.c_row_stride = finish.row_stride;
-  params.m = narrow(rows);
-  params.n = finish.n;
+  set_static_tiles(problem, call, block_tokens(config), config.block_outputs, params);
   params.k = narrow(extents.k);
-  params.c_wide = finish.wide;
-  params.token_tiles = narrow(round_up(ceil_div(rows, block_tokens(config)), config.multicast));
-  params.output_tiles = narrow(ceil_div(extents.n, config.block_outputs));
-  params.token_rows = narrow(std::min<std::int64_t>({round_up(rows, 8), block_tokens(config), max_tma_box_rows}));
-  params.alpha = finish.alpha;
-  params.limit = finish.limit;
-  params.up_offset = finish.up_offset;
-  params.bias = finish.gate_bias;
+  params.c_wide = allows_wide_stores(output_of(call)) ? 1 : 0;
+  params.token_tiles = narrow(round_up(params.token_tiles, config.multicast));
+  params.token_rows =
+      narrow(std::min<std::int64_t>({round_up(extents.rows, 8), block_tokens(config), max_tma_box_rows}));
+  params.bias = finish_params(problem, call).gate_bias;
   return params;
 }
 
@@ -92,11 +82,8 @@ bool bind(const Config& config, const ProductProblem& problem, const CallTensors
 }
 
 std::vector<Access> accesses(const ProductProblem& problem, const Config& config) {
-  std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous},
-                          {Access::Memory::tensor, gate_index, Access::Use::reads}};
-  if (config.matrices == 2) {
-    all.push_back({Access::Memory::tensor, up_index, Access::Use::reads});
-  }
+  std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::depends_on_previous}};
+  add_weight_reads(config.matrices, Access::Memory::tensor, all);
   add_common_accesses(problem, config.profiled, all);
   return all;
 }
@@ -113,16 +100,8 @@ Expectations expectations(const Config& config) {
 
 KernelLaunch launch(const ProductProblem& problem, const Config& config) {
   const pipeline::Shape shape = shape_of(config);
-  KernelLaunch launch;
-  launch.title = "multiply";
-  launch.program = program(config);
-  launch.expression = kernel_expression(config);
-  launch.block.x = narrow(pipeline::threads(shape));
-  launch.cluster.x = narrow(pipeline::cluster_blocks(shape));
-  launch.shared_bytes = narrow(pipeline::shared_bytes(shape));
-  launch.registers = registers_at_launch(pipeline::threads(shape), config.loader_registers, config.math_registers);
+  KernelLaunch launch = product_launch(program(config), shape, 1, pipeline::shared_bytes(shape));
   launch.dependent = config.dependent_launch;
-  launch.persistent = config.persistent;
   launch.accesses = accesses(problem, config);
   launch.bind = [config, problem](const CallTensors& call, LaunchArguments& out) {
     return bind(config, problem, call, out);

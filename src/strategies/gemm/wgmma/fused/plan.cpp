@@ -8,8 +8,9 @@
 #include "strategies/gemm/infeasible.hpp"
 #include "strategies/gemm/output_quantization.hpp"
 #include "strategies/gemm/product_config.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/samples.hpp"
-#include "strategies/gemm/wgmma/fused/strategy.hpp"
+#include "strategies/gemm/wgmma/fused/kernel.hpp"
 #include "strategies/gemm/wgmma/fused/tiles.hpp"
 #include "strategies/gemm/work.hpp"
 #include "strategies/kernel_strategy.hpp"
@@ -241,7 +242,14 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
-    return fused::infeasible_reasons(problem, config, device);
+    InfeasibleReasons found;
+    check_tile(config, found);
+    check_copies(problem, config, found);
+    check_cluster(problem, config, device, found);
+    check_order(config, found);
+    check_static_memory(shape_of(config), accumulators(config), device, found);
+    check_registers({.shape = shape_of(config), .registers = accumulators(config) + other_registers}, device, found);
+    return found.take();
   }
   static std::vector<Config> candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
                                         const DeviceSpec& device) {
@@ -282,18 +290,6 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
 };
 
 }  // namespace
-
-std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
-                                            const DeviceSpec& device) {
-  InfeasibleReasons found;
-  check_tile(config, found);
-  check_copies(problem, config, found);
-  check_cluster(problem, config, device, found);
-  check_order(config, found);
-  check_static_memory(shape_of(config), accumulators(config), device, found);
-  check_registers({.shape = shape_of(config), .registers = accumulators(config) + other_registers}, device, found);
-  return found.take();
-}
 
 }  // namespace thresher::strategies::gemm::fused
 
