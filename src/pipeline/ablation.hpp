@@ -2,8 +2,8 @@
 /// The work that ablated kernels leave out or do twice. Every question is answered at compile time, so that an ordinary
 /// kernel contains none of this.
 #include "machine/warp.hpp"
+#include "pipeline/ordered_barrier.hpp"
 #include "pipeline/ring.hpp"
-#include "pipeline/turns.hpp"
 
 namespace thresher::pipeline {
 
@@ -33,7 +33,7 @@ struct Ablated {
       warp::sync();  // one lane releases for all, and a late lane would wait for an old phase
       reader.release();
     }
-    if constexpr (shape.reading == Reading::by_turns) {
+    if constexpr (shape.reading == Reading::ping_pong) {
       turns.pass_on();
     }
   }

@@ -42,7 +42,7 @@ struct Ring {
 
   /// One thread calls it before any use of the ring.
   TH_DEVICE void init() const {
-    constexpr u32 readers = shape.reading == Reading::together ? shape.math_warpgroups : 1;
+    constexpr u32 readers = shape.reading == Reading::cooperative ? shape.math_warpgroups : 1;
     for (u32 s = 0; s < shape.stages; ++s) {
       full.offset(s).init(1);
       empty.offset(s).init(4 * readers * shape.multicast_blocks);

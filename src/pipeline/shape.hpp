@@ -8,8 +8,8 @@ using namespace machine;
 
 /// The consumer warpgroups that read a stage of the ring.
 enum class Reading : u8 {
-  together,  ///< cooperative: all of them, each for its own rows of the tile
-  by_turns,  ///< ping-pong: one; warpgroup i takes tiles i, i + n, … of the block
+  cooperative,  ///< all of them, each for its own rows of the tile
+  ping_pong,    ///< one; warpgroup i takes tiles i, i + n, … of the block
 };
 
 /// When the next block's fragments are made, for an A operand in registers.
@@ -38,7 +38,7 @@ struct Shape {
   int multicast_blocks = 1;  ///< blocks of a cluster that fill each other's stages
   int split_blocks = 1;      ///< blocks of a cluster that share one tile by split K: 1 or 2
   int passes = 1;            ///< loops over a tile's k range
-  Reading reading = Reading::together;
+  Reading reading = Reading::cooperative;
   int loader_registers = 0;  ///< 0: no register reallocation, and the producer is one warp instead of a warpgroup
   int math_registers = 0;
   bool persistent = false;     ///< a block takes several tiles

@@ -14,13 +14,13 @@
 #include "pipeline/ablation.hpp"
 #include "pipeline/merge.hpp"
 #include "pipeline/operation.hpp"
+#include "pipeline/ordered_barrier.hpp"
 #include "pipeline/products.hpp"
 #include "pipeline/promoted_products.hpp"
 #include "pipeline/register_operand.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/tile_source.hpp"
 #include "pipeline/timeline.hpp"
-#include "pipeline/turns.hpp"
 
 namespace thresher::pipeline {
 
@@ -29,7 +29,7 @@ class WgmmaSkeleton {
  public:
   static constexpr Shape shape = Operation::shape;
   static constexpr Hooks hooks = CheckedHooks<Operation>::hooks;
-  static constexpr bool by_turns = shape.reading == Reading::by_turns;
+  static constexpr bool is_ping_pong = shape.reading == Reading::ping_pong;
   using Engine = typename Operation::Engine;
   using Tile = typename Tiles::Tile;
   static_assert(!Tiles::is_made || (shape.persistent && cluster_blocks(shape) == 1 && shape.passes == 1 &&
@@ -136,7 +136,7 @@ class WgmmaSkeleton {
       if constexpr (shape.split_blocks > 1) {
         merge().init();
       }
-      if constexpr (by_turns) {
+      if constexpr (is_ping_pong) {
         OrderedBarrier<shape>::init(turn_barriers());
       }
       fence::barrier_init();
@@ -351,7 +351,7 @@ class WgmmaSkeleton {
     mark(warpgroup, Moment::ready);
     for (auto own = tiles_.walk(); tiles_.has(own); own.advance()) {
       bool is_mine = true;
-      if constexpr (by_turns) {
+      if constexpr (is_ping_pong) {
         is_mine = turn == warpgroup;
         turn = turn + 1 == shape.math_warpgroups ? 0 : turn + 1;
       }
@@ -396,7 +396,7 @@ class WgmmaSkeleton {
     typename Part::Sums sums;
     sums.clear();
     sums.settle();
-    if constexpr (by_turns) {
+    if constexpr (is_ping_pong) {
       turns.wait();
     }
     if constexpr (Ablated<shape>::multiplies && hooks.makes_operand) {
@@ -500,7 +500,7 @@ class WgmmaSkeleton {
   }
 
   TH_DEVICE void pass_on(const OrderedBarrier<shape>& turns) const {
-    if constexpr (by_turns) {
+    if constexpr (is_ping_pong) {
       turns.pass_on();
     }
   }

@@ -29,7 +29,7 @@ inline std::optional<std::string> cannot_quantize_output(std::string_view strate
   if (!format_traits(out).is_requantised()) {
     return std::nullopt;
   }
-  return fmt::format("strategy {} does not requantise its outputs to {}: it writes fp16, bf16 and fp32", strategy,
+  return fmt::format("strategy {} does not quantize its outputs to {}: it writes fp16, bf16 and fp32", strategy,
                      name(out));
 }
 

@@ -81,7 +81,7 @@ TEST_P(Emulated, RaggedInEveryDimension) { clean_and_right(200, 72, 200, 8); }
 TEST_P(Emulated, WholeTiles) { clean_and_right(128, 64, 256, 2); }
 TEST_P(Emulated, OneBeyondATile) { clean_and_right(129, 136, 264, 2); }
 
-/// Threads store pairs of outputs; the last of a row is alone. The copy engine takes no such rows.
+/// Threads store pairs of outputs; the last of a row is alone. TMA takes no such rows.
 TEST_P(Emulated, OddOutputs) {
   if (config().epilogue == Epilogue::simt) {
     clean_and_right(130, 75, 72, 2);
@@ -111,7 +111,7 @@ TEST_P(Emulated, ANaNOfTheGateAloneOrOfUpAloneReachesItsOutputs) {
   clean_and_right(host, 1);
 }
 
-// The copy engine cannot address rows of 73 elements: the call takes the kernel whose threads store.
+// TMA cannot address rows of 73 elements: the call takes the kernel whose threads store.
 TEST(EmulatedAlternative, StoresWhatTheCopyEngineCannot) {
   const Config config = default_config_list.front();
   ASSERT_EQ(config.epilogue, Epilogue::tma);

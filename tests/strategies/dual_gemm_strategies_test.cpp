@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(OfAGpu, EveryStrategy,
                          ::testing::ValuesIn(strategies_of(Product::dual_gemm, DeviceKind::cuda)),
                          [](const auto& tested) { return std::string(tested.param->name()); });
 
-// The same kernel, with another one for an output that the copy engine cannot address.
+// The same kernel, with another one for an output that TMA cannot address.
 TEST(FusedStrategies, StoreDirectlyWhereTheCopyEngineCannot) {
   const DualGemmProblem problem{
       .m = 256, .n = 4096, .k = 7168, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
@@ -222,7 +222,7 @@ TEST(OneGroupStrategies, TakeFpEightOnHopper) {
     problem.b = Format::bf16;
     EXPECT_EQ(strategy.unsupported_reason(problem, h200()),
               std::string("strategy ") + name +
-                  " takes FP8 with FP8, and 16 bits with the same where outputs are requantised, on a Hopper GPU, not "
+                  " takes FP8 with FP8, and 16 bits with the same where outputs are quantized, on a Hopper GPU, not "
                   "fp8_block with bf16 to bf16 on H200");
     EXPECT_EQ(strategy.candidates(problem, {}, h200()), std::vector<Knobs>{});
     problem.a = problem.b = Format::bf16;

@@ -81,11 +81,11 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
   EXPECT_FALSE(columns.candidates(problem, {}, h200()).empty());
   EXPECT_FALSE(rows.candidates(problem, {}, h200()).empty());
   expect_one(columns.infeasible_reasons(problem, Knobs::parse("by_turns=true stages=6"), h200()),
-             "requantising: a warpgroup makes 64 of the 128 outputs");
+             "quantized output: a warpgroup makes 64 of the 128 outputs");
   expect_one(columns.infeasible_reasons(problem, Knobs::parse("math_warpgroups=1 block_tokens=64"), h200()),
-             "requantising: a warpgroup makes 64 of the 128 outputs");
+             "quantized output: a warpgroup makes 64 of the 128 outputs");
   expect_one(rows.infeasible_reasons(problem, Knobs::parse("block_outputs=64 block_tokens=128"), h200()),
-             "requantising: 128 outputs share a scale, a tile has 64");
+             "quantized output: 128 outputs share a scale, a tile has 64");
   problem.out = Format::fp8_tensor;
   EXPECT_EQ(columns.infeasible_reasons(problem, Knobs::parse("by_turns=true stages=6"), h200()), nothing);
   const auto launches = [&](const char* name) {
@@ -104,9 +104,9 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
   EXPECT_EQ(launches("columns"), 1U);
   EXPECT_EQ(launches("rows"), 1U);
   expect_one(rows.infeasible_reasons(problem, Knobs::parse("block_outputs=96 stages=5"), h200()),
-             "requantising: 128 outputs share a scale, a tile has 96");
+             "quantized output: 128 outputs share a scale, a tile has 96");
   expect_one(rows.infeasible_reasons(problem, Knobs::parse("by_turns=true"), h200()),
-             "registers: a math thread needs about ");
+             "registers: a consumer thread needs about ");
   problem.activation.reset();
   EXPECT_EQ(launches("rows"), 1U);
   problem.a = Format::fp16;
@@ -114,7 +114,7 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
   EXPECT_EQ(launches("packed"), 2U);
   problem.a = problem.b = Format::bf16;
   expect_one(strategy("tcgen05_plain").infeasible_reasons(problem, {}, b200()),
-             "strategy tcgen05_plain does not requantise its outputs to fp8_block");
+             "strategy tcgen05_plain does not quantize its outputs to fp8_block");
 }
 
 /// Two accumulators of each matrix: of gate and up those of 128 tokens, of one matrix those of 256.
@@ -136,7 +136,7 @@ TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
              "split-K: 64 tokens are over the 32");
   two.k = 64;
   expect_one(strategy.infeasible_reasons(two, Knobs::parse("block_tokens=32 stages=5 split_k=2"), b200()),
-             "split-K: k = 64 is 1 slot of 64");
+             "split-K: k = 64 is 1 stage of 64");
   one.a = Format::fp16;
   EXPECT_TRUE(strategy.candidates(one, {}, b200()).empty());
   EXPECT_FALSE(strategy.candidates(two, {}, b200()).empty());
@@ -205,7 +205,7 @@ TEST(GroupedStrategies, SumsOfFpEightArePromotedEveryBlockOfScales) {
   };
   EXPECT_EQ(infeasible_reasons("block_k=64"), nothing);
   EXPECT_EQ(infeasible_reasons("block_k=128"), nothing);
-  expect_one(infeasible_reasons("block_k=256"), "tile: 256 of FP8 along K a slot: use 64 or 128");
+  expect_one(infeasible_reasons("block_k=256"), "tile: 256 of FP8 along K a stage: use 64 or 128");
   expect_one(infeasible_reasons("block_k=32"), "tile: 32 of FP8");
   expect_one(infeasible_reasons("block_k=128 numerics=fast"),
              "fast: scales of blocks multiply the sums of every 128 along K");
@@ -213,13 +213,14 @@ TEST(GroupedStrategies, SumsOfFpEightArePromotedEveryBlockOfScales) {
   problem.b = Format::fp8_tensor;
   EXPECT_EQ(infeasible_reasons("block_k=256 numerics=fast"), nothing);
   expect_one(infeasible_reasons("block_k=192 numerics=fast"),
-             "tile: 192 of FP8 along K a slot: use 64 or a multiple of 128");
+             "tile: 192 of FP8 along K a stage: use 64 or a multiple of 128");
   EXPECT_EQ(strategy("columns")
                 .infeasible_reasons(problem, Knobs::parse("block_tokens=96 block_k=128 stages=2"), h200())
                 .size(),
             1U);  // without a hand-over
   const Knobs wide = Knobs::parse("block_tokens=128 block_k=128 stages=2 loader_registers=40 math_registers=232");
-  expect_one(strategy("columns").infeasible_reasons(problem, wide, h200()), "registers: a math thread needs about 296");
+  expect_one(strategy("columns").infeasible_reasons(problem, wide, h200()),
+             "registers: a consumer thread needs about 296");
   expect_one(
       strategy("columns").infeasible_reasons(in_16_bits(), Knobs::parse("numerics=fast block_tokens=16"), h200()),
       "fast: sums of 16-bit operands are long enough");
@@ -309,7 +310,7 @@ TEST(GroupedStrategies, TokensOfSixteenBitsInSlotsAreNotQuantized) {
   problem.layout = RowLayout::slots;
   const Knobs fast = Knobs::parse("numerics=fast block_tokens=16 stages=2 overlap=none blocks_per_slot=2");
   expect_one(strategy("packed").infeasible_reasons(problem, fast, h200()),
-             "fast: tokens of fp16 in slots are not quantized");
+             "fast: masked tokens of fp16 are not quantized");
   problem.a = Format::nvfp4;
   EXPECT_EQ(strategy("packed").infeasible_reasons(problem, fast, h200()), nothing);
 }

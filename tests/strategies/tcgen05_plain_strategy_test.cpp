@@ -48,7 +48,7 @@ TEST(Tcgen05PlainStrategy, SplitsKWhereBothPartsHaveSomethingToDo) {
   EXPECT_EQ(infeasible_reasons_of("split_k=2"), Sentences{});
   EXPECT_EQ(infeasible_reasons_of("split_k=2 block_tokens=256 stages=4"), Sentences{});
   EXPECT_EQ(infeasible_reasons_of("split_k=2", plain_problem(256, 4096, 64)),
-            Sentences{"split-K: k = 64 is 1 slot of 64, too few for 2 parts"});
+            Sentences{"split-K: k = 64 is 1 stage of 64, too few for 2 parts"});
   EXPECT_EQ(infeasible_reasons_of("split_k=2", plain_problem(256, 4096, 72)), Sentences{});
   EXPECT_EQ(infeasible_reasons_of("split_k=2 persistent=true"),
             Sentences{"split-K: a persistent block takes whole tiles, not one of 2 parts"});
@@ -159,7 +159,7 @@ TEST(Tcgen05PlainStrategy, CompetesForFp8Alone) {
 // A slot has 128 of FP8 along K, in as many bytes as 64 of 16 bits.
 TEST(Tcgen05PlainStrategy, AnFp8ProductTakesHalfTheSlotsAndSaysSo) {
   EXPECT_EQ(infeasible_reasons_of("split_k=2", fp8_problem(Format::fp8_row, Format::fp8_row, 128)),
-            Sentences{"split-K: k = 128 is 1 slot of 128, too few for 2 parts"});
+            Sentences{"split-K: k = 128 is 1 stage of 128, too few for 2 parts"});
   const auto kernel = [](const DualGemmProblem& problem) {
     return std::get<TensorKernel>(plain().work(problem, {}, card()).parts.front());
   };

@@ -106,7 +106,7 @@ TEST(Tcgen05Strategy, NeedsNoMoreSharedMemoryThanABlockMayHave) {
 TEST(Tcgen05Strategy, SplitsKWhereBothPartsHaveSomethingToDo) {
   EXPECT_EQ(infeasible_reasons("split_k=2"), std::vector<std::string>{});
   EXPECT_EQ(infeasible_reasons("split_k=2", problem_of(256, 4096, 256)),
-            std::vector<std::string>{"split-K: k = 256 is 1 slot of 256, too few for 2 parts"});
+            std::vector<std::string>{"split-K: k = 256 is 1 stage of 256, too few for 2 parts"});
   EXPECT_EQ(infeasible_reasons("split_k=2", problem_of(256, 4096, 272)), std::vector<std::string>{});
   EXPECT_EQ(infeasible_reasons("split_k=2 persistent=true"),
             std::vector<std::string>{"split-K: a persistent block takes whole tiles, not one of 2 parts"});

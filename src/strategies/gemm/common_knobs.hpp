@@ -18,7 +18,7 @@ inline Numerics asked_numerics(const Knobs& knobs) {
 
 /// How titles of programs go on behind a strategy's name; 16 bits are not mentioned.
 constexpr std::string_view number_words(Number operand, Numerics numerics) {
-  return promotes(operand, numerics) ? " FP8 promoted" : operand == Number::e4m3 ? " FP8" : "";
+  return promotes(operand, numerics) ? " FP8 accumulated in float32" : operand == Number::e4m3 ? " FP8" : "";
 }
 
 template <class Config>

@@ -35,17 +35,19 @@ void check_numbers(const PlainNumbers& numbers, InfeasibleReasons& found) {
   const bool is_fast = numbers.numerics == Numerics::fast;
   if (numbers.operand != Number::e4m3) {
     if (is_fast) {
-      found.say("fast: sums of 16-bit operands are long enough in the matrix unit: use numerics exact");
+      found.say("fast: sums of 16-bit operands are long enough in the tensor cores: use numerics exact");
     }
     return;
   }
   if (is_fast && (numbers.scaling.tokens == Scaling::block || numbers.scaling.weights == Scaling::block)) {
-    found.say("fast: scales of blocks multiply the sums of every {} along K, which promotes them: use numerics exact",
-              scale_block);
+    found.say(
+        "fast: scales of blocks multiply the sums of every {} along K, which are accumulated in float32: use numerics "
+        "exact",
+        scale_block);
   }
   if (numbers.block_k != 64 && (is_fast ? numbers.block_k % 128 != 0 : numbers.block_k != 128)) {
-    found.say("tile: {} of FP8 along K a slot: use {}", numbers.block_k,
-              is_fast ? "64 or a multiple of 128" : "64 or 128, whose sums are promoted");
+    found.say("tile: {} of FP8 along K a stage: use {}", numbers.block_k,
+              is_fast ? "64 or a multiple of 128" : "64 or 128, whose sums are accumulated in float32");
   }
 }
 
@@ -85,7 +87,7 @@ void check_registers(const BlockNeeds& needs, const DeviceSpec& device, Infeasib
   const pipeline::Shape& shape = needs.shape;
   const int threads = pipeline::threads(shape);
   if (threads > device.max_threads_per_block) {
-    found.say("threads: {} math warpgroups and a loader are {} threads a block, over the limit of {}",
+    found.say("threads: {} consumer warpgroups and a producer are {} threads a block, over the limit of {}",
               shape.math_warpgroups, threads, device.max_threads_per_block);
     return;
   }
@@ -97,7 +99,7 @@ void check_registers(const BlockNeeds& needs, const DeviceSpec& device, Infeasib
   const int at_launch = launch_registers(shape, needs.blocks_resident, device);
   const bool reallocates_registers = shape.loader_registers > 0 || shape.math_registers > 0;
   if (const int available = reallocates_registers ? shape.math_registers : at_launch; needs.registers > available) {
-    found.say("registers: a math thread needs about {}, over the {} that {} threads give it", needs.registers,
+    found.say("registers: a consumer thread needs about {}, over the {} that {} threads give it", needs.registers,
               available, threads * needs.blocks_resident);
   }
   if (!reallocates_registers) {
@@ -110,7 +112,7 @@ void check_registers(const BlockNeeds& needs, const DeviceSpec& device, Infeasib
               shape.loader_registers, shape.math_registers);
   } else if (wanted > pool) {
     found.say(
-        "setmaxnreg: a loader of {} and {} math warpgroups of {} registers are {}, over the pool of {} ({} × {} "
+        "setmaxnreg: a producer of {} and {} consumer warpgroups of {} registers are {}, over the pool of {} ({} × {} "
         "at launch); the kernel would hang",
         shape.loader_registers, shape.math_warpgroups, shape.math_registers, wanted, pool, shape.math_warpgroups + 1,
         at_launch);

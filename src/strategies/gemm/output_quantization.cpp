@@ -126,7 +126,7 @@ std::string quantize_rows_kernel_name(Format out) {
 }
 
 DeviceProgram quantize_rows_program() {
-  DeviceProgram program{.title = "grouped_gemm requantising",
+  DeviceProgram program{.title = "grouped_gemm output quantization",
                         .text = "#include \"strategies/gemm/device/quantize_rows.hpp\"\n",
                         .kernels = {},
                         .options = {}};
@@ -151,11 +151,11 @@ PlannedCall with_output_quantization(PlannedCall call, const ProductProblem& pro
   values.offset = call.workspace[values.piece].offset;
   auto& product = std::get<KernelLaunch>(call.steps.back());
   if (product.alternative) {  // which would write where C's codes lie
-    throw Error(ErrorCode::internal, "the product before requantised rows has an alternative launch, expected none");
+    throw Error(ErrorCode::internal, "the product before quantized rows has an alternative launch, expected none");
   }
   write_unrounded(product, values);
   KernelLaunch launch;
-  launch.title = "requantise the rows";
+  launch.title = "quantize the rows";
   launch.program = quantize_rows_program();
   launch.expression = quantize_rows_kernel_name(problem.out);
   const bool row_has_a_scale = problem.out == Format::fp8_row;
@@ -181,7 +181,7 @@ PlannedCall with_output_quantization(PlannedCall call, const ProductProblem& pro
 
 WorkModel with_output_quantization(WorkModel work, const ProductProblem& problem) {
   const double bytes = 4.0 + format_traits(problem.out).stored_bits() / 8;
-  work.parts.emplace_back(MemoryPass{.title = "requantising the rows",
+  work.parts.emplace_back(MemoryPass{.title = "quantizing the rows",
                                      .bytes = usual_rows(problem) * static_cast<double>(problem.n) * bytes,
                                      .is_hidden_launch = true});
   return work;

@@ -21,7 +21,7 @@ const KnobTable<Config>& stream_knobs() {
       {from_problem(number<Config>("head_dim", &StreamConfig::head_dim, {}, "")),
        from_problem(number<Config>("value_dim", &StreamConfig::value_dim, {}, "")),
        range<Config>("keys", &StreamConfig::keys, 64, 192, 16, "keys of a block"),
-       number<Config>("stages", &StreamConfig::stages, {2, 3, 4}, "slots of the rings of keys and of values"),
+       number<Config>("stages", &StreamConfig::stages, {2, 3, 4}, "stages of the pipelines of keys and of values"),
        number<Config>("math_warpgroups", &StreamConfig::math_warpgroups, {1, 2, 3},
                       "warpgroups that multiply, of 64 queries each"),
        number<Config>("multicast", &StreamConfig::multicast, {1, 2}, "blocks of a cluster that share keys and values"),
@@ -48,7 +48,7 @@ struct Pipelined : OneKernel<Pipelined, StreamConfig> {
       .own_choice = true, .completed = true, .work = true, .edges = true, .built_in = true, .samples = true};
   static constexpr std::string_view name = "pipelined";
   static constexpr std::string_view summary =
-      "for long sequences: loader and math warpgroups, rings of keys and values";
+      "for long sequences: producer and consumer warpgroups, pipelines of keys and values";
   static const KnobTable<Config>& knob_table() { return stream_knobs(); }
 
   static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {

@@ -197,7 +197,7 @@ const KnobTable<Config>& stream_k_knobs() {
        number<Config>("warps", &StreamKConfig::warps, {4, 8}, "warps that multiply, 16 keys of a chunk each"),
        number<Config>("stages", &StreamKConfig::stages, {2, 3, 4, 5, 6, 7, 8}, "chunks that are under way"),
        from_problem(number<Config>("key_bytes", &StreamKConfig::key_bytes, {}, "")),
-       flag<Config>("boxes", &StreamKConfig::boxes, "pages come by the copy engine, which takes pages of 8 rows"),
+       flag<Config>("boxes", &StreamKConfig::boxes, "pages come by TMA, which takes pages of 8 rows"),
        number<Config>("least_chunks", &StreamKConfig::least_chunks, {1, 2, 4, 8},
                       "of keys that a block takes where it takes any"),
        flag<Config>("aligned", &StreamKConfig::aligned,

@@ -20,11 +20,7 @@ TH_DEVICE auto dense_outputs(const Params& params, const Products& products, int
     const float up = products.up(group, eight, e);
     result[e] = activate<activation>(gate, up, params);
   }
-  if constexpr (output == Number::fp32) {
-    return Vector<float, 2>{{result[0], result[1]}};
-  } else {
-    return convert::pack<typename NumberType<output>::type>(result[0], result[1]);
-  }
+  return output_pair<output>(result);
 }
 
 /// Writes the outputs of `tokens` tokens. `products.gate(group, eight, e)` and `up` alike are finished products of

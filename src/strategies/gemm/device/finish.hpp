@@ -91,16 +91,8 @@ class Finish {
   template <class Sums, class Scaled>
   TH_DEVICE void write(const Sums& sums, const pipeline::GroupTile& tile, Shared<u8> staging, const Ahead& ahead,
                        const Scaled& scaled) const {
-    const pipeline::OutputMatrix<Result> matrix{
-        params_.c.template as<Result>().offset(static_cast<i64>(tile.group * params_.slot_stride)), params_.row_stride,
-        tile.row + tile.rows, params_.n, params_.wide};
-    const auto is_stored = [&](u32 row) {
-      if constexpr (knobs.gathered) {
-        return is_gathered(params_, row);
-      } else {
-        return true;
-      }
-    };
+    const auto matrix = output_matrix<Result>(params_, tile);
+    const auto is_stored = [&](u32 row) { return is_stored_row<knobs.gathered>(params_, row); };
     TH_UNROLL
     for (int block = 0; block < Sources::blocks; ++block) {
       const u32 output = place_.output + block * place_.distance;
@@ -177,11 +169,7 @@ class Finish {
         result[e] *= warp::shuffle(ahead.row_weight[group / 4], token);
       }
     }
-    if constexpr (knobs.output == Number::fp32 || knobs.output == Number::e4m3) {
-      return Vector<float, 2>{{result[0], result[1]}};
-    } else {
-      return convert::pack<Result>(result[0], result[1]);
-    }
+    return output_pair<knobs.output>(result);
   }
 
   const FinishParams& params_;

@@ -3,6 +3,7 @@
 #include "machine/numbers.hpp"
 #include "machine/warp.hpp"
 #include "pipeline/grouped/directory.hpp"
+#include "pipeline/output.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
 #include "strategies/gemm/device/groups.hpp"
 
@@ -11,6 +12,23 @@ namespace thresher::strategies::gemm {
 /// Whether a row of C is computed: the id that it was gathered by is of a token.
 TH_DEVICE bool is_gathered(const FinishParams& params, u32 row) {
   return static_cast<u32>(params.row_ids.load(row)) < params.ids_end;
+}
+
+/// Whether a row of C that a tile has is stored.
+template <bool gathered>
+TH_DEVICE bool is_stored_row(const FinishParams& params, u32 row) {
+  if constexpr (gathered) {
+    return is_gathered(params, row);
+  } else {
+    return true;
+  }
+}
+
+/// The rows of C up to the tile's last, of its slot where there are slots.
+template <class Result>
+TH_DEVICE pipeline::OutputMatrix<Result> output_matrix(const FinishParams& params, const pipeline::GroupTile& tile) {
+  return {params.c.template as<Result>().offset(static_cast<i64>(tile.group * params.slot_stride)), params.row_stride,
+          tile.row + tile.rows, params.n, params.wide};
 }
 
 /// By all lanes of a warp: rows_skipped where a row of the tile has no token.

@@ -40,16 +40,8 @@ class FinishRows {
 
   template <class Sums>
   TH_DEVICE void write(Sums& sums, const pipeline::GroupTile& tile, const Ahead& ahead) const {
-    const pipeline::OutputMatrix<Result> matrix{
-        params_.c.template as<Result>().offset(static_cast<i64>(tile.group * params_.slot_stride)), params_.row_stride,
-        tile.row + tile.rows, params_.n, params_.wide};
-    const auto is_stored = [&](u32 row) {
-      if constexpr (knobs.gathered) {
-        return is_gathered(params_, row);
-      } else {
-        return true;
-      }
-    };
+    const auto matrix = output_matrix<Result>(params_, tile);
+    const auto is_stored = [&](u32 row) { return is_stored_row<knobs.gathered>(params_, row); };
     if constexpr (knobs.output == Number::e4m3) {
       write_quantized(matrix, sums, tile, ahead, is_stored);
     } else {
@@ -148,11 +140,7 @@ class FinishRows {
         result[e] *= ahead.row_weight[t][half];
       }
     }
-    if constexpr (knobs.output == Number::fp32 || knobs.output == Number::e4m3) {
-      return Vector<float, 2>{{result[0], result[1]}};
-    } else {
-      return convert::pack<Result>(result[0], result[1]);
-    }
+    return output_pair<knobs.output>(result);
   }
 
   const FinishParams& params_;

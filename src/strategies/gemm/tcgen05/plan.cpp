@@ -24,7 +24,7 @@ namespace {
 void check_split(const Config& config, std::int64_t k, InfeasibleReasons& found) {
   const int parts = config.split_k;
   if (const std::int64_t steps = ceil_div(k, std::int64_t{slot_k(config)}); parts > steps) {
-    found.say("split-K: k = {} is {} slot{} of {}, too few for {} parts", k, steps, steps == 1 ? "" : "s",
+    found.say("split-K: k = {} is {} stage{} of {}, too few for {} parts", k, steps, steps == 1 ? "" : "s",
               slot_k(config), parts);
   }
   if (parts > 1 && config.dense && config.persistent) {

@@ -109,7 +109,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .slot_bytes = slot_layout(c).token_bytes() + slot_layout(c).weight_bytes(),
       .staging_bytes = c.tokens_are_rows ? 0 : finish_staging_bytes(c.output, 2),
       .math_warpgroups = c.math_warpgroups,
-      .reading = c.by_turns ? pipeline::Reading::by_turns : pipeline::Reading::together,
+      .reading = c.by_turns ? pipeline::Reading::ping_pong : pipeline::Reading::cooperative,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .persistent = true,

@@ -15,7 +15,7 @@ KnobTable<Config> make_table(bool tokens_are_rows) {
       "thresher::strategies::gemm::wgmma::Config",
       {from_problem(flag("tokens_are_rows", &Config::tokens_are_rows, "")),
        numerics_knob("numerics", &Config::numerics,
-                     "sums of FP8 are promoted to float32, or left to the matrix unit, which keeps 14 bits"),
+                     "sums of FP8 are accumulated in float32, or left to the tensor cores, which keep 14 bits"),
        number_knob("operand", &Config::operand),
        scaling_knob("token_scaling", &Config::token_scaling),
        scaling_knob("weight_scaling", &Config::weight_scaling),
@@ -30,7 +30,7 @@ KnobTable<Config> make_table(bool tokens_are_rows) {
                        : range("math_warpgroups", &Config::math_warpgroups, 1, 4, 1,
                                "warpgroups that multiply, 128 rows of weights each"),
        tokens_are_rows
-           ? flag("by_turns", &Config::by_turns, "each math warpgroup takes tiles of its own; else all share each")
+           ? flag("by_turns", &Config::by_turns, "each consumer warpgroup takes tiles of its own; else all share each")
            : flag("by_turns", &Config::by_turns, "each takes tiles of its own: one finishes while another multiplies"),
        of_columns(
            number("least_tokens", &Config::least_tokens, {8, 16, 32, 64, 128}, "columns of a tile at the least")),
@@ -41,12 +41,12 @@ KnobTable<Config> make_table(bool tokens_are_rows) {
                          "between widths of more than 64 columns; 0: each is twice the one below")),
        of_rows(
            range("block_outputs", &Config::block_outputs, 8, 128, 8, "outputs of a tile; of one matrix half of them")),
-       number("block_k", &Config::block_k, {32, 64, 128, 192, 256}, "elements along K in a slot of the ring"),
-       range("stages", &Config::stages, tokens_are_rows ? 2 : 1, 16, 1, "slots of the ring"),
+       number("block_k", &Config::block_k, {32, 64, 128, 192, 256}, "elements along K of a stage"),
+       range("stages", &Config::stages, tokens_are_rows ? 2 : 1, 16, 1, "stage buffers"),
        of_columns(
            range("blocks_resident", &Config::blocks_resident, 1, 4, 1, "blocks meant to share a multiprocessor")),
-       registers_knob("loader_registers", &Config::loader_registers, "of a loading thread; 0: as launched"),
-       registers_knob("math_registers", &Config::math_registers, "of a multiplying thread; 0: as launched"),
+       registers_knob("loader_registers", &Config::loader_registers, "of a producer thread; 0: as launched"),
+       registers_knob("math_registers", &Config::math_registers, "of a consumer thread; 0: as launched"),
        from_problem(flag("profiled", &Config::profiled, "")),
        of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))}};
 }
@@ -70,7 +70,7 @@ DeviceProgram program(const Config& config) {
                                : fmt::format("{} outputs x {} tokens", tile_outputs(config), config.block_tokens);
   return {.title = fmt::format("grouped_gemm {}{}, {} x {} of k, {} stages{}", side(config),
                                number_words(config.operand, config.numerics), tile, config.block_k, config.stages,
-                               config.by_turns && !config.tokens_are_rows ? ", by turns" : ""),
+                               config.by_turns && !config.tokens_are_rows ? ", ping-pong" : ""),
           .text = fmt::format("#include \"strategies/gemm/wgmma/device/{}.hpp\"\n", side(config)),
           .kernels = {kernel_expression(config)},
           .options = {},

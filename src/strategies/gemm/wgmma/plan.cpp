@@ -101,13 +101,14 @@ void check_columns(const Config& config, InfeasibleReasons& found) {
     found.say("TMA: a box of {} rows of weights is over the limit of {}", weight_box_rows(config), max_box_rows);
   }
   if (config.by_turns && (config.math_warpgroups < 2 || config.stages < 2)) {
-    found.say("by_turns: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
+    found.say("by_turns: {} consumer warpgroups and {} stages cannot alternate: use 2 of each at least",
               config.math_warpgroups, config.stages);
   }
   if (config.output_scaling == Scaling::block && tile_warpgroups(config) % 2 != 0) {
     found.say(
-        "requantising: a warpgroup makes {} of the {} outputs that share a scale, and the one beside it the others: "
-        "use 2 or 4 math warpgroups on one tile",
+        "quantized output: a warpgroup makes {} of the {} outputs that share a scale, and the one beside it the "
+        "others: "
+        "use 2 or 4 consumer warpgroups on one tile",
         sum_rows, scale_block);
   }
 }
@@ -118,11 +119,11 @@ void check_rows(const Config& config, InfeasibleReasons& found) {
               max_columns);
   }
   if (config.math_warpgroups < 2 || config.stages < 2) {
-    found.say("rows: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
+    found.say("rows: {} consumer warpgroups and {} stages cannot alternate: use 2 of each at least",
               config.math_warpgroups, config.stages);
   }
   if (config.output_scaling == Scaling::block && tile_outputs(config) != scale_block) {
-    found.say("requantising: {} outputs share a scale, a tile has {}: use tiles of as many", scale_block,
+    found.say("quantized output: {} outputs share a scale, a tile has {}: use tiles of as many", scale_block,
               tile_outputs(config));
   }
 }
@@ -179,9 +180,10 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
   static constexpr std::string_view name = tokens_are_rows ? "rows" : "columns";
   static constexpr std::string_view summary =
       tokens_are_rows
-          ? "for many tokens of 16 bits or FP8 an expert, as rows of the matrix unit; two warpgroups take tiles by "
-            "turns"
-          : "16-bit or FP8 weights as rows of the matrix unit, tokens as its columns, as many as a group has left";
+          ? "for many tokens of 16 bits or FP8 an expert, which are rows of the matrix instruction; two warpgroups "
+            "alternate"
+          : "16-bit or FP8 weights as rows of the matrix instruction, tokens as its columns, as many as a group has "
+            "left";
   static constexpr Overrides overrides{
       .own_choice = true, .candidates = true, .work = true, .edges = true, .built_in = true, .samples = true};
 
@@ -200,7 +202,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
     }
     if (is_dual_gemm) {
       return fmt::format(
-          "strategy {} takes FP8 with FP8, and 16 bits with the same where outputs are requantised, on a Hopper GPU, "
+          "strategy {} takes FP8 with FP8, and 16 bits with the same where outputs are quantized, on a Hopper GPU, "
           "not {} with {} to {} on {}",
           name, thresher::name(problem.a), thresher::name(problem.b), thresher::name(problem.out), device.name);
     }

@@ -51,8 +51,8 @@ KnobTable<Config> make_table() {
            "overlap", &Config::overlap, "thresher::pipeline::Overlap",
            {{"step", Overlap::step}, {"block", Overlap::block}, {"none", Overlap::none}},
            "the next fragments are made between steps, while a whole block is multiplied, or after it"),
-       registers_knob("loader_registers", &Config::loader_registers, "of a loading thread; 0: as launched"),
-       registers_knob("math_registers", &Config::math_registers, "of a multiplying thread; 0: as launched"),
+       registers_knob("loader_registers", &Config::loader_registers, "of a producer thread; 0: as launched"),
+       registers_knob("math_registers", &Config::math_registers, "of a consumer thread; 0: as launched"),
        from_problem(flag("profiled", &Config::profiled, "")),
        ablation_knob("ablation", &Config::ablation),
        of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))}};

@@ -41,7 +41,7 @@ void check_dense(const Config& config, const DeviceSpec& device, InfeasibleReaso
 void check_grouped(const ProductProblem& problem, const Config& config, const DeviceSpec& device,
                    InfeasibleReasons& found) {
   if (config.numerics == Numerics::fast && problem.layout == ProductRows::masked && problem.a != Format::nvfp4) {
-    found.say("fast: tokens of {} in slots are not quantized, those of packed and gathered rows are",
+    found.say("fast: masked tokens of {} are not quantized, contiguous and gathered ones are",
               thresher::name(problem.a));
   }
   check_block({.shape = shape_of(config),

@@ -86,7 +86,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .multicast_blocks = c.multicast,
       .split_blocks = c.split_k,
       .passes = passes(c),
-      .reading = c.order == Order::pingpong ? pipeline::Reading::by_turns : pipeline::Reading::together,
+      .reading = c.order == Order::pingpong ? pipeline::Reading::ping_pong : pipeline::Reading::cooperative,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .persistent = c.persistent,

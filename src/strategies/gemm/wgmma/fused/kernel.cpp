@@ -26,7 +26,7 @@ Knob<Config> order_knob() {
 Knob<Config> epilogue_knob() {
   return choice<Config, Epilogue>("epilogue", &Config::epilogue, "thresher::strategies::gemm::fused::Epilogue",
                                   {{"simt", Epilogue::simt}, {"tma", Epilogue::tma}},
-                                  "outputs are stored by threads, or staged for the copy engine");
+                                  "outputs are stored by threads, or staged for TMA");
 }
 
 Knob<Config> raster_knob() {
@@ -136,18 +136,18 @@ const KnobTable<Config>& knob_table() {
        from_problem(number("matrices", &Config::matrices, {1, 2}, "")),
        activation_knob("activation", &Config::activation),
        from_problem(flag("bias", &Config::bias, "")),
-       range("warpgroup_tiles", &Config::warpgroup_tiles, 1, 8, 1, "64-token tiles of each math warpgroup"),
+       range("warpgroup_tiles", &Config::warpgroup_tiles, 1, 8, 1, "64-token tiles of each consumer warpgroup"),
        range("math_warpgroups", &Config::math_warpgroups, 1, 7, 1, "warpgroups that multiply"),
        range("block_outputs", &Config::block_outputs, 8, 256, 8, "columns of C in a tile"),
-       range("block_k", &Config::block_k, 64, 512, 64, "elements along K in a slot of the ring"),
-       range("stages", &Config::stages, 1, 16, 1, "slots of the ring"),
+       range("block_k", &Config::block_k, 64, 512, 64, "elements along K of a stage"),
+       range("stages", &Config::stages, 1, 16, 1, "stage buffers"),
        number("multicast", &Config::multicast, {1, 2, 4, 8, 16}, "blocks of a cluster that share weights"),
        number("split_k", &Config::split_k, {1, 2, 4}, "blocks that share a tile's K and add up"),
        epilogue_knob(),
        raster_knob(),
        flag("persistent", &Config::persistent, "a block takes tile after tile"),
-       registers_knob("loader_registers", &Config::loader_registers, "of a loading thread; 0: as launched"),
-       registers_knob("math_registers", &Config::math_registers, "of a multiplying thread; 0: as launched"),
+       registers_knob("loader_registers", &Config::loader_registers, "of a producer thread; 0: as launched"),
+       registers_knob("math_registers", &Config::math_registers, "of a consumer thread; 0: as launched"),
        from_problem(flag("profiled", &Config::profiled, "")),
        ablation_knob("ablation", &Config::ablation),
        of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))}};

@@ -39,7 +39,7 @@ int accumulators(const Config& config) { return passes(config) * config.warpgrou
 
 void check_tile(const Config& config, InfeasibleReasons& found) {
   if (slot_weights(config) > max_columns) {
-    found.say("matrix shape: {} columns (rows of weights in a slot), wgmma takes up to {}", slot_weights(config),
+    found.say("matrix shape: {} columns (rows of weights in a stage), wgmma takes up to {}", slot_weights(config),
               max_columns);
   }
   const int granule = 8 * config.split_k;
@@ -81,14 +81,14 @@ void check_cluster(const ProductProblem& problem, const Config& config, const De
 
 void check_order(const Config& config, InfeasibleReasons& found) {
   if (config.order == Order::pingpong && (!config.persistent || config.math_warpgroups < 2)) {
-    found.say("pingpong: {} math warpgroups{} cannot take turns: use 2 and persistent", config.math_warpgroups,
+    found.say("pingpong: {} consumer warpgroups{} cannot alternate: use 2 and persistent", config.math_warpgroups,
               config.persistent ? "" : " with one tile a block");
   }
   if (config.persistent && config.split_k > 1) {
-    found.say("split-K: partial sums lie in the slots that a persistent block refills: use one tile a block");
+    found.say("split-K: partial sums lie in the stages that a persistent block refills: use one tile a block");
   }
   if (config.stages < 2 && config.order == Order::pingpong) {
-    found.say("stages: {}, taking turns needs 2", config.stages);
+    found.say("stages: {}, alternating needs 2", config.stages);
   }
   if (config.epilogue == Epilogue::tma && config.output == Number::fp32) {
     found.say("epilogue: tma stages outputs of 16 bits, not fp32: use simt");

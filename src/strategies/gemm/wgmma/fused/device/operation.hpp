@@ -194,11 +194,7 @@ class Operation {
       const u32 column = origin.column + group * 8 + warp::lane() % 4 * 2 + e;
       result[e] = output(sums, t, group * 4 + row_half * 2 + e, column);
     }
-    if constexpr (config.output == Number::fp32) {
-      return Vector<float, 2>{{result[0], result[1]}};
-    } else {
-      return convert::pack<Result>(result[0], result[1]);
-    }
+    return output_pair<config.output>(result);
   }
 
   /// The product, or activation(gate)·up.
