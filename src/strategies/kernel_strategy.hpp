@@ -227,4 +227,11 @@ class KernelStrategy final : public Strategy<typename Family::Problem>, private 
   }
 };
 
+/// The one strategy of a family.
+template <KernelFamily Family>
+const Strategy<typename Family::Problem>& strategy_of() {
+  static const KernelStrategy<Family> strategy;
+  return strategy;
+}
+
 }  // namespace thresher::strategies

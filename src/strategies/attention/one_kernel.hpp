@@ -66,13 +66,6 @@ struct PagedExtents {
 };
 [[nodiscard]] AttentionProblem paged_like(const AttentionProblem& problem, const PagedExtents& extents);
 
-/// The strategy of a family.
-template <class Family>
-const Strategy<AttentionProblem>& strategy_of() {
-  static const KernelStrategy<Family> strategy;
-  return strategy;
-}
-
 /// The configuration that a kernel is compiled for, and how it is launched.
 template <class Kernel>
 struct Launched : Kernel {

@@ -15,21 +15,12 @@ constexpr double epilogue_instructions = 14;  ///< for an output, its store not 
 constexpr double specials_per_output = 2;     ///< of an activation: an exponential and a reciprocal
 constexpr double lanes = 128;                 ///< of the four schedulers
 constexpr double sum_bytes = 4;
-constexpr double instruction_rows = 64;  ///< of wgmma
+constexpr int instruction_rows = 64;  ///< of wgmma
 /// Accumulators that a block of a cluster sends to another, as measured.
 constexpr double exchange_bytes_per_clock = 14;
 /// The assumed share of the weights read again by another tile of an expert's tokens that L2 no longer holds. Without
 /// it a tile that reads weights once ties with one that reads them twice.
 constexpr double read_again_share = 0.3;
-
-/// A slot is given back a step late, and one is always being read.
-double loads_in_flight(int stages) { return std::max(1.0, stages - 1.5); }
-
-/// A multiplication and an addition for each element of K.
-double useful_operations(const ProductProblem& problem) {
-  return 2.0 * usual_rows(problem) * problem.matrices() * static_cast<double>(problem.n) *
-         static_cast<double>(problem.k);
-}
 
 double weight_bytes(const ProductProblem& problem) {
   return active_experts(problem) * problem.matrices() * static_cast<double>(problem.n) *
@@ -44,7 +35,6 @@ struct Step {
   MatrixType type = MatrixType::bits16;
   double rows = 0;  ///< as the unit executes them
   double columns = 0;
-  double row_granule = instruction_rows;
   bool converts_weights = false;
   bool rows_in_registers = false;
   double sharers = 1;  ///< blocks of a cluster that have the larger of their two operands in common
@@ -63,11 +53,25 @@ StepWork step_work(const ProductProblem& problem, const Step& step) {
       (step.converts_weights && !step.rows_in_registers ? step.weight_rows * step.k * element_bytes : 0);
   // Each granule of the instruction's rows reads all of its columns.
   work.shared_read_bytes =
-      (step.rows / step.row_granule * step.columns + (step.rows_in_registers ? 0 : step.rows)) * step.k * element_bytes;
+      (step.rows / instruction_rows * step.columns + (step.rows_in_registers ? 0 : step.rows)) * step.k * element_bytes;
   work.instructions = step.converts_weights ? 0 : weight_blocks * plain_instructions;
   work.converted_blocks = step.converts_weights ? weight_blocks : 0;
   work.l2_bytes = std::min(weights, tokens) + std::max(weights, tokens) / step.sharers;
   return work;
+}
+
+/// The common part of kernels with static tiles and with tiles of groups, which finish `outputs` of a tile.
+TiledKernel kernel_of(const ProductProblem& problem, const TileWork& tile, double outputs) {
+  TiledKernel kernel;
+  kernel.epilogue = epilogue_work(problem, outputs);
+  kernel.epilogue.tma_stores = tile.tma_stores;
+  kernel.epilogue.is_hidden = tile.hides_epilogue;
+  kernel.blocks_per_multiprocessor = tile.blocks_per_multiprocessor;
+  kernel.loads_in_flight = loads_in_flight(tile.stages);
+  kernel.converts_in_turns = tile.converts_in_turns;
+  kernel.stages = tile.stages;
+  kernel.dependent_launch = tile.dependent_launch;
+  return kernel;
 }
 
 RowTiles row_tiles(std::uint32_t rows, pipeline::TileWidths tile_widths) {
@@ -130,39 +134,37 @@ double exchange_clocks(double accumulator_bytes, int blocks) noexcept {
   return accumulator_bytes * (blocks - 1) / blocks / exchange_bytes_per_clock;
 }
 
+double useful_operations(const ProductProblem& problem) noexcept {
+  return 2.0 * usual_rows(problem) * problem.matrices() * static_cast<double>(problem.n) *
+         static_cast<double>(problem.k);
+}
+
+double loads_in_flight(int stages) noexcept { return std::max(1.0, stages - 1.5); }
+
 TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile) {
   const std::int64_t tiles =
       ceil_div(problem.rows, tile.tokens) * ceil_div(problem.matrices() * problem.n, tile.weight_rows);
   const std::int64_t k_steps = ceil_div(problem.k, tile.k);
   const int rows =
-      static_cast<int>(round_up(tile.weights_are_rows ? tile.slot_weight_rows : tile.tokens, tile.row_granule));
+      static_cast<int>(round_up(tile.weights_are_rows ? tile.slot_weight_rows : tile.tokens, instruction_rows));
   const int columns = tile.weights_are_rows ? tile.tokens : tile.slot_weight_rows;
-  TiledKernel kernel;
+  TiledKernel kernel =
+      kernel_of(problem, tile, static_cast<double>(tile.weight_rows) / problem.matrices() * tile.tokens / tile.split_k);
   kernel.step = step_work(problem, {.weight_rows = static_cast<double>(tile.slot_weight_rows),
                                     .tokens = static_cast<double>(tile.tokens),
                                     .k = static_cast<double>(tile.k),
                                     .type = tile.type,
                                     .rows = static_cast<double>(rows),
                                     .columns = static_cast<double>(columns),
-                                    .row_granule = static_cast<double>(tile.row_granule),
                                     .converts_weights = tile.converts_weights,
                                     .rows_in_registers = tile.converts_weights && tile.weights_are_rows,
                                     .sharers = static_cast<double>(tile.cluster) / tile.split_k});
-  kernel.epilogue =
-      epilogue_work(problem, static_cast<double>(tile.weight_rows) / problem.matrices() * tile.tokens / tile.split_k);
-  kernel.epilogue.tma_stores = tile.tma_stores;
-  kernel.epilogue.is_hidden = tile.hides_epilogue;
   kernel.blocks = round_up(tiles * tile.split_k, tile.cluster);
   kernel.cluster = tile.cluster;
-  kernel.blocks_per_multiprocessor = tile.blocks_per_multiprocessor;
   kernel.steps = static_cast<double>(ceil_div(k_steps, tile.split_k) * tile.walks);
-  kernel.loads_in_flight = loads_in_flight(tile.stages);
-  kernel.converts_in_turns = tile.converts_in_turns;
-  kernel.stages = tile.stages;
   kernel.exchange_clocks = exchange_clocks(sum_bytes * tile.weight_rows * tile.tokens, tile.split_k);
   kernel.hides_exchanges = true;
   kernel.persistent = tile.persistent;
-  kernel.dependent_launch = tile.dependent_launch;
   kernel.dram_bytes = compulsory_bytes(problem);
   const double computed =
       static_cast<double>(tiles) * rows * columns * tile.walks * static_cast<double>(k_steps * tile.k);
@@ -181,30 +183,23 @@ double bytes_read_again(const ProductProblem& problem, const RowTiles& rows) noe
   return read_again_share * (rows.count - 1) * weight_bytes(problem);
 }
 
-TiledKernel grouped_kernel(const ProductProblem& problem, const GroupedTile& tile) {
+TiledKernel grouped_kernel(const ProductProblem& problem, const TileWork& tile) {
   const RowTiles rows = usual_row_tiles(problem, tile.tile_widths);
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
   const auto k_steps = static_cast<double>(ceil_div(problem.k, tile.k));
-  TiledKernel kernel;
+  TiledKernel kernel = kernel_of(problem, tile, tile.outputs * rows.columns);
   kernel.step = step_work(problem, {.weight_rows = static_cast<double>(tile.weight_rows),
                                     .tokens = rows.columns,
                                     .k = static_cast<double>(tile.k),
                                     .type = tile.type,
-                                    .rows = tile.tokens_are_rows ? rows.columns : tile.weight_rows,
-                                    .columns = tile.tokens_are_rows ? tile.weight_rows : rows.columns,
+                                    .rows = tile.weights_are_rows ? tile.weight_rows : rows.columns,
+                                    .columns = tile.weights_are_rows ? rows.columns : tile.weight_rows,
                                     .converts_weights = tile.converts_weights,
                                     .rows_in_registers = tile.converts_weights});
   kernel.step.matrix_share = tile.matrix_share;
-  kernel.epilogue = epilogue_work(problem, tile.outputs * rows.columns);
-  kernel.epilogue.is_hidden = tile.hides_epilogue;
   kernel.blocks = static_cast<std::int64_t>(std::ceil(active_experts(problem) * rows.count * column_tiles));
-  kernel.blocks_per_multiprocessor = tile.blocks_per_multiprocessor;
   kernel.steps = k_steps;
-  kernel.loads_in_flight = loads_in_flight(tile.stages);
-  kernel.converts_in_turns = tile.converts_in_turns;
-  kernel.stages = tile.stages;
   kernel.persistent = true;
-  kernel.dependent_launch = tile.dependent_launch;
   kernel.dram_bytes = compulsory_bytes(problem) + bytes_read_again(problem, rows);
   kernel.useful_share =
       useful_operations(problem) / (static_cast<double>(kernel.blocks) * k_steps * kernel.step.matrix_operations);

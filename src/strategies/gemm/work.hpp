@@ -32,30 +32,37 @@ namespace thresher::strategies::gemm {
 /// The least that a usual call reads and writes.
 [[nodiscard]] double compulsory_bytes(const ProductProblem& problem) noexcept;
 
+/// A multiplication and an addition for each element of K, in a usual call.
+[[nodiscard]] double useful_operations(const ProductProblem& problem) noexcept;
+/// A stage is given back a step late, and one is always being read.
+[[nodiscard]] double loads_in_flight(int stages) noexcept;
+
 /// The end of a tile with so many outputs.
 [[nodiscard]] EpilogueWork epilogue_work(const ProductProblem& problem, double outputs) noexcept;
 /// Clocks in which `blocks` of a cluster, each with sums of `accumulator_bytes` of one tile, add them up.
 [[nodiscard]] double exchange_clocks(double accumulator_bytes, int blocks) noexcept;
 
-/// How one kernel goes over dense gate and up.
+/// How one kernel goes over its weights: static tiles over dense ones, or tiles of groups over those of an expert.
 struct TileWork {
-  int weight_rows = 128;       ///< of B1 and B2 together, in a tile
-  int slot_weight_rows = 128;  ///< of B1 and B2 together, in a slot of the ring
-  int tokens = 128;
-  int k = 64;                     ///< elements of a slot
-  int walks = 1;                  ///< over K, for one tile
-  bool weights_are_rows = false;  ///< of the matrix instruction; else tokens are
-  int row_granule = 64;           ///< rows that the matrix instruction takes at least
+  int weight_rows = 128;                     ///< of all matrices, in a tile
+  int slot_weight_rows = 128;                ///< dense: of all matrices, in a stage
+  int tokens = 128;                          ///< dense
+  int outputs = 128;                         ///< of groups
+  pipeline::TileWidths tile_widths{8, 128};  ///< of groups
+  int k = 64;                                ///< elements of a stage
+  int walks = 1;                             ///< dense: over K, for one tile
+  bool weights_are_rows = false;             ///< of the matrix instruction; else tokens are
   MatrixType type = MatrixType::bits16;
+  double matrix_share = 0;        ///< strategies/work_model.hpp, of groups where it was measured: of sums in float32
   bool converts_weights = false;  ///< from NVFP4 to the matrix type
   bool converts_in_turns = false;
   int stages = 4;
   int cluster = 1;
   int split_k = 1;  ///< blocks of a cluster that divide a tile's K
   int blocks_per_multiprocessor = 1;
-  bool persistent = false;
+  bool persistent = false;  ///< those of groups always are
   bool tma_stores = false;
-  bool hides_epilogue = false;
+  bool hides_epilogue = false;  ///< under the next tile's products
   bool dependent_launch = false;
 };
 [[nodiscard]] TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile);
@@ -69,22 +76,6 @@ struct RowTiles {
 /// Weights that another of an expert's tiles reads again and L2 no longer holds.
 [[nodiscard]] double bytes_read_again(const ProductProblem& problem, const RowTiles& rows) noexcept;
 
-/// How one kernel goes over the weights of an expert.
-struct GroupedTile {
-  int weight_rows = 256;  ///< of all matrices, in a tile
-  int outputs = 128;
-  pipeline::TileWidths tile_widths{8, 128};
-  int k = 64;  ///< elements of a slot
-  MatrixType type = MatrixType::bits16;
-  double matrix_share = 0;        ///< strategies/work_model.hpp, where it was measured: of sums that are promoted
-  bool converts_weights = false;  ///< from NVFP4 to the matrix type
-  bool converts_in_turns = false;
-  int stages = 4;
-  int blocks_per_multiprocessor = 1;
-  bool dependent_launch = false;
-  bool tokens_are_rows = false;  ///< of the matrix instruction; else weights are
-  bool hides_epilogue = false;   ///< under the next tile's products
-};
-[[nodiscard]] TiledKernel grouped_kernel(const ProductProblem& problem, const GroupedTile& tile);
+[[nodiscard]] TiledKernel grouped_kernel(const ProductProblem& problem, const TileWork& tile);
 
 }  // namespace thresher::strategies::gemm

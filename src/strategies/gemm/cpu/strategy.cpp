@@ -4,37 +4,14 @@
 
 #include "cpu/dual_gemm.hpp"
 #include "cpu/grouped_gemm.hpp"
+#include "strategies/cpu_family.hpp"
 #include "strategies/gemm/tensors.hpp"
-#include "strategies/kernel_strategy.hpp"
 
 namespace thresher::strategies::gemm {
 namespace {
 
-constexpr int max_threads = 1024;
-
-struct CpuConfig {
-  int threads = 0;  ///< 0: all
-};
-
-/// A function of the CPU, which runs every problem.
-struct CpuFamily : FamilyDefaults<ProductProblem, CpuConfig> {
-  static constexpr DeviceKind device_kind = DeviceKind::cpu;
-
-  static const KnobTable<CpuConfig>& knob_table() {
-    static const KnobTable<CpuConfig> table{
-        "thresher::strategies::gemm::CpuConfig",
-        {range("threads", &CpuConfig::threads, 0, max_threads, 1, "threads to use; 0: all")}};
-    return table;
-  }
-  static std::optional<std::string> unsupported_reason(const ProductProblem&, const DeviceSpec&) {
-    return std::nullopt;
-  }
-  static std::vector<std::string> infeasible_reasons(const ProductProblem&, const CpuConfig&, const DeviceSpec&) {
-    return {};
-  }
-  /// Elements need no more alignment than their type has.
-  static std::size_t output_alignment(const ProductProblem& problem) { return problem.out == Format::fp32 ? 4 : 2; }
-};
+/// Elements need no more alignment than their type has.
+std::size_t output_alignment(const ProductProblem& problem) { return problem.out == Format::fp32 ? 4 : 2; }
 
 PlannedCall dual_gemm_call(std::string_view kernel_name, const ProductProblem& problem, int threads) {
   const std::shared_ptr<const cpu::DualGemmKernel> kernel =
@@ -45,12 +22,11 @@ PlannedCall dual_gemm_call(std::string_view kernel_name, const ProductProblem& p
                                      kernel->run(tokens_of(tensors), gate_of(tensors), up_of(tensors),
                                                  output_of(tensors), tensors.workspace);
                                    }});
-  call.data_alignment = CpuFamily::output_alignment(problem);
+  call.data_alignment = output_alignment(problem);
   return call;
 }
 
-struct Interleaved : CpuFamily {
-  static constexpr Overrides overrides{.device_kind = true};
+struct Interleaved : CpuFamily<ProductProblem> {
   static constexpr std::string_view name = "interleaved";
   static constexpr std::string_view summary =
       "block by block of the weights, gate and up multiplied while they lie in cache";
@@ -59,7 +35,7 @@ struct Interleaved : CpuFamily {
   }
 };
 
-struct CpuTwoPass : CpuFamily {
+struct CpuTwoPass : CpuFamily<ProductProblem> {
   static constexpr Overrides overrides{.device_kind = true, .role = true};
   static constexpr std::string_view name = "two_pass";
   static constexpr std::string_view summary = "everything widened, two whole products, then the activation";
@@ -69,8 +45,7 @@ struct CpuTwoPass : CpuFamily {
   }
 };
 
-struct ByExpert : CpuFamily {
-  static constexpr Overrides overrides{.device_kind = true};
+struct ByExpert : CpuFamily<ProductProblem> {
   static constexpr std::string_view name = "by_expert";
   static constexpr std::string_view summary =
       "an expert a thread, block by block of its weights, gate and up multiplied while they lie in cache";
@@ -96,19 +71,8 @@ struct ByExpert : CpuFamily {
 
 }  // namespace
 
-const Strategy<ProductProblem>& cpu_interleaved_strategy() {
-  static const KernelStrategy<Interleaved> strategy;
-  return strategy;
-}
-
-const Strategy<ProductProblem>& cpu_two_pass_strategy() {
-  static const KernelStrategy<CpuTwoPass> strategy;
-  return strategy;
-}
-
-const Strategy<ProductProblem>& cpu_by_expert_strategy() {
-  static const KernelStrategy<ByExpert> strategy;
-  return strategy;
-}
+const Strategy<ProductProblem>& cpu_interleaved_strategy() { return strategy_of<Interleaved>(); }
+const Strategy<ProductProblem>& cpu_two_pass_strategy() { return strategy_of<CpuTwoPass>(); }
+const Strategy<ProductProblem>& cpu_by_expert_strategy() { return strategy_of<ByExpert>(); }
 
 }  // namespace thresher::strategies::gemm

@@ -2,14 +2,11 @@
 /// A raw NVFP4 matrix in global memory, and how single values enter and leave NVFP4.
 #include "machine/global.hpp"
 #include "machine/numbers.hpp"
+#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::gemm {
 
 using machine::Global;
-using machine::i64;
-using machine::u32;
-using machine::u64;
-using machine::u8;
 
 /// A row-major NVFP4 matrix, which may have gaps between its rows. Kernels that prepare tokens take rows of 16 bits in
 /// it too.

@@ -8,8 +8,6 @@
 
 namespace thresher::strategies::gemm {
 
-using machine::u32;
-
 inline constexpr u32 no_token = ~0U;
 
 /// Whether scales multiply finished sums; others are of blocks along K, or there are none.

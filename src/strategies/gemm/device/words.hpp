@@ -4,6 +4,10 @@
 
 namespace thresher::strategies::gemm {
 
+using machine::i64;
+using machine::u16;
+using machine::u32;
+using machine::u64;
 using machine::u8;
 
 enum class Number : u8 { fp16, bf16, fp32, e4m3 };

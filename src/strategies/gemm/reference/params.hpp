@@ -1,12 +1,8 @@
 #pragma once
 /// The parameters of the definition on the GPU. The same layout on the host and on the GPU; addresses are the GPU's.
-#include "machine/types.hpp"
+#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::gemm::reference {
-
-using machine::i64;
-using machine::u32;
-using machine::u64;
 
 /// A block computes `tile`×`tile` outputs, one a thread, over K in steps of `tile`.
 inline constexpr u32 tile = 16;

@@ -105,18 +105,16 @@ TensorKernel tensor_work(const ProductProblem& problem, const Config& config) {
   const int blocks = pipeline::group_blocks(shape);
   const auto steps = static_cast<double>(ceil_div(problem.k, std::int64_t{slot_k(config)}));
   const double computed = static_cast<double>(tiles.count) * blocks * steps * tiles.products * tiles.product_operations;
-  const double useful =
-      2.0 * usual_rows(problem) * problem.matrices() * static_cast<double>(problem.n) * static_cast<double>(problem.k);
   TensorKernel work;
   work.tiles = {tiles};
   work.matrix_type = config.nvfp4 ? MatrixType::nvfp4 : matrix_type(config.operand);
   work.pairs = blocks == 2;
   work.cluster = pipeline::cluster_blocks(shape);
-  work.loads_in_flight = std::max(1.0, shape.stages - 1.5);
+  work.loads_in_flight = loads_in_flight(shape.stages);
   work.exchange_clocks = exchange_clocks(tiles.tensor_memory_bytes, shape.split_groups);
   work.persistent = shape.persistent;
   work.dram_bytes = compulsory_bytes(problem);
-  work.useful_share = std::min(1.0, useful / computed);
+  work.useful_share = std::min(1.0, useful_operations(problem) / computed);
   return work;
 }
 
@@ -278,14 +276,7 @@ struct Family : ProductFamily<Family<is_nvfp4>, Config> {
 }  // namespace
 }  // namespace tcgen05
 
-const Strategy<ProductProblem>& tcgen05_strategy() {
-  static const KernelStrategy<tcgen05::Family<true>> strategy;
-  return strategy;
-}
-
-const Strategy<ProductProblem>& tcgen05_plain_strategy() {
-  static const KernelStrategy<tcgen05::Family<false>> strategy;
-  return strategy;
-}
+const Strategy<ProductProblem>& tcgen05_strategy() { return strategy_of<tcgen05::Family<true>>(); }
+const Strategy<ProductProblem>& tcgen05_plain_strategy() { return strategy_of<tcgen05::Family<false>>(); }
 
 }  // namespace thresher::strategies::gemm

@@ -1,12 +1,8 @@
 #pragma once
 /// The parameters of the two-pass kernels. The same layout on the host and on the GPU; addresses are the GPU's.
-#include "machine/types.hpp"
+#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::gemm::two_pass {
-
-using machine::i64;
-using machine::u32;
-using machine::u64;
 
 inline constexpr u32 threads = 256;
 /// Elements of a row that one thread of the converting kernels takes: one scale group of NVFP4, or half of one.

@@ -336,9 +336,6 @@ struct TwoPass : FamilyDefaults<ProductProblem, Config> {
 }  // namespace
 }  // namespace two_pass
 
-const Strategy<ProductProblem>& two_pass_strategy() {
-  static const KernelStrategy<two_pass::TwoPass> strategy;
-  return strategy;
-}
+const Strategy<ProductProblem>& two_pass_strategy() { return strategy_of<two_pass::TwoPass>(); }
 
 }  // namespace thresher::strategies::gemm

@@ -245,13 +245,13 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                                                      .outputs = tile_outputs(config),
                                                      .tile_widths = tile_widths_of(config),
                                                      .k = config.block_k,
+                                                     .weights_are_rows = !tokens_are_rows,
                                                      .type = matrix_type(config.operand),
                                                      .matrix_share = promotes(config) ? promoting_share(config) : 0,
                                                      .stages = config.stages,
                                                      .blocks_per_multiprocessor = config.blocks_resident,
-                                                     .dependent_launch = config.dependent_launch,
-                                                     .tokens_are_rows = tokens_are_rows,
-                                                     .hides_epilogue = config.by_turns}));
+                                                     .hides_epilogue = config.by_turns,
+                                                     .dependent_launch = config.dependent_launch}));
     return work;
   }
   static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
@@ -284,13 +284,8 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
 }  // namespace wgmma
 
 const Strategy<ProductProblem>& columns_strategy() {
-  static const KernelStrategy<WithOutputQuantization<wgmma::Family<false>>> strategy;
-  return strategy;
+  return strategy_of<WithOutputQuantization<wgmma::Family<false>>>();
 }
-
-const Strategy<ProductProblem>& rows_strategy() {
-  static const KernelStrategy<WithOutputQuantization<wgmma::Family<true>>> strategy;
-  return strategy;
-}
+const Strategy<ProductProblem>& rows_strategy() { return strategy_of<WithOutputQuantization<wgmma::Family<true>>>(); }
 
 }  // namespace thresher::strategies::gemm

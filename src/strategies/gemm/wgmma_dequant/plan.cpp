@@ -132,6 +132,7 @@ TiledKernel grouped_product(const ProductProblem& problem, const Config& config)
                                   .outputs = tile_outputs(config),
                                   .tile_widths = tile_widths_of(config),
                                   .k = static_cast<int>(stage_k(config)),
+                                  .weights_are_rows = true,
                                   .type = is_fast ? MatrixType::fp8 : MatrixType::bits16,
                                   .matrix_share = grouped_share(config),
                                   .converts_weights = true,
@@ -245,8 +246,7 @@ struct Family : ProductFamily<Family, Config> {
 }  // namespace wgmma_dequant
 
 const Strategy<ProductProblem>& packed_strategy() {
-  static const KernelStrategy<WithOutputQuantization<wgmma_dequant::Family>> strategy;
-  return strategy;
+  return strategy_of<WithOutputQuantization<wgmma_dequant::Family>>();
 }
 
 }  // namespace thresher::strategies::gemm

@@ -11,13 +11,9 @@
 /// All codes come first, then all scales. Outputs beyond N and columns beyond K are zero codes with zero scales.
 ///
 /// Token scales are blocks of 128 rows by 4 too, blocks along K first; a tile of tokens starts a group of 128 rows.
-#include "machine/types.hpp"
+#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::gemm::tcgen05 {
-
-using machine::u32;
-using machine::u64;
-using machine::u8;
 
 /// A block has 128 rows of weights, and a stage 128 bytes along K of each row. An instruction takes a quarter of them.
 inline constexpr u32 block_rows = 128;

@@ -290,24 +290,18 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
 };
 
 }  // namespace
-
 }  // namespace thresher::strategies::gemm::fused
 
 namespace thresher::strategies::gemm {
 
 const Strategy<ProductProblem>& interleaved_strategy() {
-  static const KernelStrategy<WithOutputQuantization<fused::Fused<fused::Order::interleaved>>> strategy;
-  return strategy;
+  return strategy_of<WithOutputQuantization<fused::Fused<fused::Order::interleaved>>>();
 }
-
 const Strategy<ProductProblem>& sequential_strategy() {
-  static const KernelStrategy<WithOutputQuantization<fused::Fused<fused::Order::sequential>>> strategy;
-  return strategy;
+  return strategy_of<WithOutputQuantization<fused::Fused<fused::Order::sequential>>>();
 }
-
 const Strategy<ProductProblem>& pingpong_strategy() {
-  static const KernelStrategy<WithOutputQuantization<fused::Fused<fused::Order::pingpong>>> strategy;
-  return strategy;
+  return strategy_of<WithOutputQuantization<fused::Fused<fused::Order::pingpong>>>();
 }
 
 }  // namespace thresher::strategies::gemm

@@ -20,13 +20,9 @@
 /// are zero codes with zero scales.
 ///
 /// A scale's sign is moved into its 16 codes, so the stored byte's top bit is free; NaN codes are stored as 0x7F.
-#include "machine/types.hpp"
+#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
-
-using machine::u16;
-using machine::u32;
-using machine::u8;
 
 inline constexpr u32 block_outputs = 32;
 inline constexpr u32 block_k = 64;
