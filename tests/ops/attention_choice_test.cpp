@@ -111,7 +111,7 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
   };
   for (const char* const strategy : {"stream_k", "mixed"}) {
     EXPECT_EQ(refusal({.queries = 4, .keys = 64}, strategy),
-              fmt::format("{0}: attention's {0} takes keys in pages, problem.page_size is 0", strategy));
+              fmt::format("{0}: attention's {0} takes a paged KV cache, problem.page_size is 0", strategy));
   }
   AttentionProblem paged{.queries = 4, .keys = 64, .variable_length = true};
   paged.page_size = 16;
@@ -122,7 +122,7 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
     };
     const bool is_general = std::string(strategy) == "pipelined" || std::string(strategy) == "simple";
     if (!is_general) {
-      expect(paged, "it takes no keys in pages, problem.page_size is 16");
+      expect(paged, "it takes no paged KV cache, problem.page_size is 16");
     }
     const AttentionProblem codes{.queries = 4, .keys = 64, .kv_format = Format::fp8_e4m3};
     AttentionProblem code_queries = codes;

@@ -260,15 +260,15 @@ TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
   const Sample<ProductProblem> fast{GroupedProblem{.a = Format::bf16, .b = Format::nvfp4}, knobs("fast")};
   const Sample<ProductProblem> codes{GroupedProblem{.a = Format::nvfp4, .b = Format::nvfp4}, {}};
   using Titles = std::vector<std::string>;
-  const std::string sorts = "sort the choices and gather the rows";
+  const std::string sorts = "permute by expert and gather the rows";
   const auto& columns = gemm::columns_strategy();
   const auto& packed = gemm::packed_strategy();
   EXPECT_EQ(of_gate_up(columns, "H200", 1024, plain), (Titles{sorts, "multiply"}));
-  EXPECT_EQ(of_gate_up(columns, "H200", 1025, plain), (Titles{"count the choices", sorts, "multiply"}));
+  EXPECT_EQ(of_gate_up(columns, "H200", 1025, plain), (Titles{"count the assignments", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, exact), (Titles{sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, fast), (Titles{"quantize the tokens", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(gemm::tcgen05_strategy(), "B200", 1025, codes),
-            (Titles{"count the choices", "sort the choices", "prepare the rows", "multiply"}));
+            (Titles{"count the assignments", "permute by expert", "prepare the rows", "multiply"}));
 }
 
 TEST(EmulatedMoe, TheCpuSortsAsTheDefinitionDoes) {
@@ -296,8 +296,8 @@ TEST(EmulatedMoe, MoreExpertsThanABlockCountsAreRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
     EXPECT_STREQ(error.what(),
-                 "problem.experts is 3410, expected 1 to 3409 on a GPU, whose shared memory counts the choices of each "
-                 "expert");
+                 "problem.experts is 3410, expected 1 to 3409 on a GPU, whose shared memory counts the assignments "
+                 "of each expert");
   }
 }
 

@@ -81,12 +81,6 @@ std::int64_t sharing_blocks(const AppendParams& params, Turn turn, std::int64_t 
   return std::clamp<std::int64_t>(wanted_blocks / tokens, 1, ceil_div(items, std::int64_t{threads}));
 }
 
-std::string_view element(Format format) {
-  return format == Format::fp16   ? "thresher::machine::Half"
-         : format == Format::bf16 ? "thresher::machine::BFloat16"
-                                  : "thresher::machine::E4M3";
-}
-
 std::string_view spelling(Turn turn) {
   switch (turn) {
     case Turn::none: return "none";
@@ -101,7 +95,7 @@ std::string_view spelling(Turn turn) {
 
 std::string append_kernel_name(Format format, Format cache, Turn turn) {
   return fmt::format("thresher::strategies::append::append<{}, {}, thresher::strategies::append::Turn::{}>",
-                     element(format), element(cache), spelling(turn));
+                     element_argument(format), element_argument(cache), spelling(turn));
 }
 
 std::optional<std::string> obstacle(const AppendProblem& problem, const DeviceSpec& device) {
@@ -124,7 +118,7 @@ std::optional<std::string> obstacle(const AppendProblem& problem, const DeviceSp
 PlannedCall append_call(const AppendProblem& problem, const DeviceSpec& device) {
   const Turn turn = turn_of(problem);
   KernelLaunch launch;
-  launch.title = "turn and append";
+  launch.title = "rotate and append";
   launch.expression = append_kernel_name(problem.format, reference::kv_format(problem), turn);
   launch.program = {.title = "append",
                     .text = "#include \"strategies/append/device/kernel.hpp\"\n",
@@ -155,7 +149,7 @@ PlannedCall append_call(const AppendProblem& problem, const DeviceSpec& device) 
   PlannedCall call;
   call.strategy = "append";
   call.steps.emplace_back(std::move(launch));
-  call.work = {{MemoryPass{"turning and appending", static_cast<double>(problem.tokens) * columns * 4, false}}};
+  call.work = {{MemoryPass{"rotating and appending", static_cast<double>(problem.tokens) * columns * 4, false}}};
   call.why = fmt::format("a block a token on {}, more of them where tokens are few", device.name);
   return call;
 }

@@ -10,7 +10,6 @@
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/tensors.hpp"
-#include "strategies/launch_tools.hpp"
 
 namespace thresher::strategies::attention {
 namespace {
@@ -294,12 +293,6 @@ bool has_general_logits(const AttentionProblem& problem) {
 
 KernelFormats formats_of(const AttentionProblem& problem) {
   return {problem.format, effective_q_format(problem), effective_kv_format(problem)};
-}
-
-std::string element_argument(Format format) {
-  return format == Format::fp16   ? "thresher::machine::Half"
-         : format == Format::bf16 ? "thresher::machine::BFloat16"
-                                  : "thresher::machine::E4M3";
 }
 
 Logits logits_of(const AttentionProblem& problem) {

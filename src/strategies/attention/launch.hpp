@@ -11,6 +11,7 @@
 #include "core/integers.hpp"
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/params.hpp"
+#include "strategies/launch_tools.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
 
@@ -90,8 +91,7 @@ struct KernelFormats {
 };
 [[nodiscard]] KernelFormats formats_of(const AttentionProblem& problem);
 
-/// "thresher::machine::Half" and "thresher::strategies::attention::Logits::direct", as the kernels' template arguments.
-[[nodiscard]] std::string element_argument(Format format);
+/// "thresher::strategies::attention::Logits::direct", as a template argument.
 [[nodiscard]] std::string logits_argument(Logits logits);
 
 /// The name expressions of the kernels without a configuration.

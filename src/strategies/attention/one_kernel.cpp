@@ -23,7 +23,7 @@ Abilities all_abilities(const std::vector<std::int64_t>& dims) {
 std::vector<std::string> beyond(const Abilities& abilities, const AttentionProblem& problem) {
   std::vector<std::string> all;
   if (problem.page_size > 0 && !abilities.pages) {
-    all.push_back(fmt::format("it takes no keys in pages, problem.page_size is {}", problem.page_size));
+    all.push_back(fmt::format("it takes no paged KV cache, problem.page_size is {}", problem.page_size));
   }
   if (problem.sinks && !abilities.sinks) {
     all.emplace_back("it takes no sinks, problem.sinks is true");
@@ -78,7 +78,7 @@ std::optional<std::string> unless_pages_on_hopper(std::string_view strategy, con
                                                   const DeviceSpec& device) {
   std::optional<std::string> reason = unless_hopper(strategy, device);
   if (!reason && problem.page_size == 0) {
-    reason = fmt::format("attention's {} takes keys in pages, problem.page_size is 0", strategy);
+    reason = fmt::format("attention's {} takes a paged KV cache, problem.page_size is 0", strategy);
   }
   return reason;
 }

@@ -44,19 +44,28 @@ OutputScaleParams output_scales(const Tensor& c) {
 
 }  // namespace
 
-machine::TensorMapDescription matrix_map(const Tensor& matrix, const MapBox& box) {
+machine::TensorMapDescription tensor_map(std::uint64_t address, machine::ElementType element, machine::Swizzle swizzle,
+                                         std::initializer_list<std::uint64_t> extents,
+                                         std::initializer_list<std::uint64_t> strides,
+                                         std::initializer_list<std::uint32_t> box) {
   machine::TensorMapDescription map;
-  map.address = device_address(matrix.data);
-  map.element = element_type(number_of(matrix.format));
-  map.swizzle = box.swizzle;
-  map.rank = 2;
-  const int rows = matrix.rank - 2;
-  map.extent[0] = static_cast<std::uint64_t>(matrix.shape[rows + 1]);
-  map.extent[1] = static_cast<std::uint64_t>(matrix.shape[rows]);
-  map.stride_bytes[1] = static_cast<std::uint64_t>(matrix.strides[rows] * machine::element_bytes(map.element));
-  map.box[0] = box.columns;
-  map.box[1] = box.rows;
+  map.address = address;
+  map.element = element;
+  map.swizzle = swizzle;
+  map.rank = narrow(static_cast<std::int64_t>(extents.size()));
+  std::copy(extents.begin(), extents.end(), map.extent);
+  std::copy(strides.begin(), strides.end(), map.stride_bytes + 1);
+  std::copy(box.begin(), box.end(), map.box);
   return map;
+}
+
+machine::TensorMapDescription matrix_map(const Tensor& matrix, const MapBox& box) {
+  const machine::ElementType element = element_type(number_of(matrix.format));
+  const int rows = matrix.rank - 2;
+  return tensor_map(
+      device_address(matrix.data), element, box.swizzle,
+      {static_cast<std::uint64_t>(matrix.shape[rows + 1]), static_cast<std::uint64_t>(matrix.shape[rows])},
+      {static_cast<std::uint64_t>(matrix.strides[rows] * machine::element_bytes(element))}, {box.columns, box.rows});
 }
 
 void read_in_place(PlannedCall& call) {
@@ -140,20 +149,11 @@ FinishParams finish_params(const ProductProblem& problem, const CallTensors& cal
 }
 
 machine::TensorMapDescription rows_map(const OperandRows& operand, std::uint32_t box_rows, machine::Swizzle swizzle) {
-  machine::TensorMapDescription map;
-  map.address = operand.address;
-  map.element = operand.element;
-  map.swizzle = swizzle;
-  map.rank = 3;
-  map.extent[0] = static_cast<std::uint64_t>(operand.k);
-  map.extent[1] = static_cast<std::uint64_t>(operand.rows);
-  map.extent[2] = static_cast<std::uint64_t>(operand.slots);
-  map.stride_bytes[1] = static_cast<std::uint64_t>(operand.row_bytes);
-  map.stride_bytes[2] = static_cast<std::uint64_t>(operand.slot_bytes);
-  map.box[0] = machine::swizzle_span_bytes(map.swizzle) / machine::element_bytes(operand.element);
-  map.box[1] = box_rows;
-  map.box[2] = 1;
-  return map;
+  const auto extent = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const std::uint32_t columns = machine::swizzle_span_bytes(swizzle) / machine::element_bytes(operand.element);
+  return tensor_map(operand.address, operand.element, swizzle,
+                    {extent(operand.k), extent(operand.rows), extent(operand.slots)},
+                    {extent(operand.row_bytes), extent(operand.slot_bytes)}, {columns, box_rows, 1});
 }
 
 OperandRows token_rows(const CallTensors& call, machine::ElementType element) {

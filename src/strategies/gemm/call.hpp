@@ -2,6 +2,7 @@
 /// How the GPU's strategies bind a product's call to its tensors: extents, groups, the parameters of the end, tensor
 /// maps. Pure functions.
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "core/integers.hpp"
@@ -14,6 +15,13 @@
 #include "strategies/planned_call.hpp"
 
 namespace thresher::strategies::gemm {
+
+/// Dimensions are listed from the innermost; it has no stride.
+[[nodiscard]] machine::TensorMapDescription tensor_map(std::uint64_t address, machine::ElementType element,
+                                                       machine::Swizzle swizzle,
+                                                       std::initializer_list<std::uint64_t> extents,
+                                                       std::initializer_list<std::uint64_t> strides,
+                                                       std::initializer_list<std::uint32_t> box);
 
 /// A box of a tensor map.
 struct MapBox {

@@ -86,7 +86,7 @@ struct Counts {
 };
 
 KernelLaunch counting(const ProductProblem& problem, const Counts& counts) {
-  KernelLaunch launch = route_launch(problem, "count the choices", count_kernel_name());
+  KernelLaunch launch = route_launch(problem, "count the assignments", count_kernel_name());
   launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::writes});
   launch.bind = [offset = counts.offset](const CallTensors& of, LaunchArguments& out) {
     const RouteParams params = route_params(of, offset);
@@ -99,7 +99,7 @@ KernelLaunch counting(const ProductProblem& problem, const Counts& counts) {
 
 /// `gathers` is the gathering launch that this one replaces; null where there is none.
 KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const KernelLaunch* gathers) {
-  KernelLaunch launch = route_launch(problem, "sort the choices", place_kernel_name());
+  KernelLaunch launch = route_launch(problem, "permute by expert", place_kernel_name());
   for (const std::size_t written :
        {std::size_t{gemm::groups_index}, std::size_t{gemm::row_ids_index}, std::size_t{inverse_index}}) {
     launch.accesses.push_back({Access::Memory::tensor, written, Access::Use::writes});
@@ -130,7 +130,7 @@ KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const 
 void add_sorting(const ProductProblem& problem, PlannedCall& call) {
   const std::uint32_t max_blocks = blocks_of(problem.rows);
   Counts counts;
-  counts.piece = add_piece(call, "choices of an expert in a block",
+  counts.piece = add_piece(call, "assignments of an expert in a block",
                            static_cast<std::size_t>(max_blocks > 1 ? max_blocks * problem.experts * word_bytes : 0));
   counts.offset = call.workspace[counts.piece].offset;
   auto at = std::find_if(call.steps.begin(), call.steps.end(), gemm::is_gathering);
@@ -196,14 +196,14 @@ std::string combine_kernel_name(Format rows, Format out) {
 void require_sortable(std::int64_t experts, DeviceKind device) {
   if (device == DeviceKind::cuda && experts > max_experts) {
     throw Error(ErrorCode::unsupported, fmt::format("problem.experts is {}, expected 1 to {} on a GPU, whose shared "
-                                                    "memory counts the choices of each expert",
+                                                    "memory counts the assignments of each expert",
                                                     experts, max_experts));
   }
 }
 
 PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, DeviceKind device) {
   if (device == DeviceKind::cpu) {
-    product.steps.insert(product.steps.begin(), HostCall{"sort the choices", [](const CallTensors& of) {
+    product.steps.insert(product.steps.begin(), HostCall{"permute by expert", [](const CallTensors& of) {
                                                            cpu::sort_choices(
                                                                all_of<const std::int32_t>(of.tensors[ids_index]),
                                                                all_of<std::int32_t>(of.tensors[gemm::groups_index]),
@@ -215,7 +215,7 @@ PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, Dev
   add_sorting(problem, product);
   if (!product.work.parts.empty()) {
     product.work.parts.emplace_back(
-        MemoryPass{.title = "sorting the choices", .bytes = 3.0 * static_cast<double>(problem.rows) * word_bytes});
+        MemoryPass{.title = "permuting by expert", .bytes = 3.0 * static_cast<double>(problem.rows) * word_bytes});
   }
   return product;
 }

@@ -325,7 +325,7 @@ TEST(LayerArena, TheOutlookIsOfBothProducts) {
             ops::forecast(calls.gate_up, card).us() + ops::forecast(calls.down, card).us());
   EXPECT_NE(outlook.prediction.why.find("gate_up: "), std::string::npos);
   EXPECT_NE(outlook.prediction.why.find("down: "), std::string::npos);
-  EXPECT_NE(outlook.prediction.why.find("sorting the choices"), std::string::npos);
+  EXPECT_NE(outlook.prediction.why.find("permuting by expert"), std::string::npos);
   EXPECT_NE(outlook.prediction.why.find("adding up the rows"), std::string::npos);
   const PlannerResult of_others = operation.outlook(problem_of(task), {"moe_layer", "packed"}, card, {});
   EXPECT_TRUE(of_others.is_for_other_formats);

@@ -30,7 +30,7 @@ struct Mixed : FamilyDefaults<AttentionProblem, Config> {
       .supersedes = true, .own_choice = true, .candidates = true, .work = true, .edges = true, .samples = true};
   static constexpr std::string_view name = "mixed";
   static constexpr std::string_view summary =
-      "for keys in pages: stream_k for sequences of few queries, pipelined for the others";
+      "for a paged KV cache: stream_k for sequences of few queries, pipelined for the others";
   static constexpr std::string_view supersedes = "pipelined";
 
   static const KnobTable<Config>& knob_table() {

@@ -15,7 +15,6 @@
 #include "strategies/attention/stream_k/params.hpp"
 #include "strategies/attention/tensors.hpp"
 #include "strategies/attention/tile_work.hpp"
-#include "strategies/launch_tools.hpp"
 
 namespace thresher::strategies::attention {
 namespace {
@@ -310,7 +309,7 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
                                        .samples = true};
   static constexpr std::string_view name = "stream_k";
   static constexpr std::string_view summary =
-      "for keys in pages and few queries: all blocks, or a cluster a tile, share the keys evenly";
+      "for a paged KV cache and few queries: all blocks, or a cluster a tile, share the keys evenly";
   static const KnobTable<Config>& knob_table() { return stream_k_knobs(); }
 
   static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {
@@ -399,7 +398,7 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
     if (config.is_clustered()) {
       return {{work_of_clusters(problem, config, device)}};
     }
-    return {{MemoryPass{"attending to keys in pages", moved_bytes(problem, config), false},
+    return {{MemoryPass{"attending to a paged KV cache", moved_bytes(problem, config), false},
              MemoryPass{"merging parts", output_elements(problem) * 8, true}}};
   }
 

@@ -1,7 +1,6 @@
 // The launches of products of NVFP4 operands on tcgen05. They pack weights, prepare tokens, and multiply.
 #include <algorithm>
 #include <cstddef>
-#include <initializer_list>
 
 #include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/gemm/gather.hpp"
@@ -241,20 +240,6 @@ TokenOperand token_operand(const Plan& plan, const CallTensors& call, const Call
     operand.scale_groups = scale_groups(narrow(tokens.shape[0]));
   }
   return operand;
-}
-
-/// Dimensions are listed from the innermost; it has no stride.
-TensorMapDescription tensor_map(u64 address, ElementType element, Swizzle swizzle, std::initializer_list<u64> extents,
-                                std::initializer_list<u64> strides, std::initializer_list<u32> box) {
-  TensorMapDescription map;
-  map.address = address;
-  map.element = element;
-  map.swizzle = swizzle;
-  map.rank = narrow(static_cast<std::int64_t>(extents.size()));
-  std::copy(extents.begin(), extents.end(), map.extent);
-  std::copy(strides.begin(), strides.end(), map.stride_bytes + 1);
-  std::copy(box.begin(), box.end(), map.box);
-  return map;
 }
 
 TensorMapDescription codes_map(const TokenOperand& tokens, u32 rows) {

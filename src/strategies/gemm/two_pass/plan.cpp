@@ -33,22 +33,12 @@ std::string kernel_of(std::string_view name, std::string_view arguments) {
   return fmt::format("thresher::strategies::gemm::two_pass::{}<{}>", name, arguments);
 }
 
-std::string element(Format format) {
-  switch (format) {
-    case Format::fp16: return "thresher::machine::Half";
-    case Format::bf16: return "thresher::machine::BFloat16";
-    case Format::fp32: return "float";
-    default: break;
-  }
-  throw Error(ErrorCode::internal, "two_pass has no kernel for " + std::string(thresher::name(format)));
-}
-
 std::string copy_rows_kernel() { return kernel_of("copy_rows", "unsigned short"); }
-std::string widen_nvfp4_kernel(Format to) { return kernel_of("widen_nvfp4", element(to)); }
-std::string widen_to_float_kernel(Format from) { return kernel_of("widen_to_float", element(from)); }
+std::string widen_nvfp4_kernel(Format to) { return kernel_of("widen_nvfp4", element_argument(to)); }
+std::string widen_to_float_kernel(Format from) { return kernel_of("widen_to_float", element_argument(from)); }
 std::string activate_kernel(ActivationKind kind, Format out) {
   return kernel_of("activate", fmt::format("thresher::strategies::gemm::ActivationCode::{}, {}", thresher::name(kind),
-                                           element(out)));
+                                           element_argument(out)));
 }
 
 /// All kernels, for every format and activation.
