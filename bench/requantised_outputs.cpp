@@ -1,6 +1,6 @@
 // Times the dense dual GEMM with FP8 and NVFP4 outputs on one GPU, by each strategy that supports them and by plan's
 // choice. Weights come from DRAM. Graphs of a few calls alternate, so that clocks are the same for all. The tests check
-// the outputs (CudaRequantisedDense).
+// the outputs (CudaQuantizedDense).
 //
 // usage: bench_requantised_outputs [MxNxK...]   [256x4096x7168 16x14336x4096]
 #include <fmt/format.h>

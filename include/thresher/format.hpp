@@ -51,8 +51,8 @@ struct FormatTraits {
 
   [[nodiscard]] constexpr bool has_scales() const noexcept { return values_per_scale > 0; }
   /// A quantized output: its values are divided by scales that are given (static) or found by the call (dynamic).
-  [[nodiscard]] constexpr bool is_requantised() const noexcept { return is_output && bits < 16; }
-  [[nodiscard]] constexpr bool is_unscaled_output() const noexcept { return is_output && !is_requantised(); }
+  [[nodiscard]] constexpr bool is_quantized_output() const noexcept { return is_output && bits < 16; }
+  [[nodiscard]] constexpr bool is_unscaled_output() const noexcept { return is_output && !is_quantized_output(); }
   /// Bits of memory for one value with its share of a scale: 4.5 for nvfp4.
   [[nodiscard]] constexpr double stored_bits(OperandRole role = OperandRole::tokens) const noexcept;
 };

@@ -74,7 +74,7 @@ def in_fp8(rows, per, scale=1.0):
 
 
 @pytest.mark.parametrize("per, scale", [("row", 1.0), ("block", 1.0), ("tensor", 0.03)])
-def test_what_lies_between_products_may_be_requantised(normal, random, per, scale):
+def test_what_lies_between_products_may_be_quantized(normal, random, per, scale):
     x, gate, up = normal(9, 64), normal(256, 64), normal(256, 64)
     down = fp8(random, 64, 256, per)
     packed = tn.pack(gate, up), tn.pack_gemm(down)

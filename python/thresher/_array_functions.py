@@ -257,7 +257,7 @@ class Functions:
         x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
             gave of down [K, N].
         intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
-            that of the weights, else bfloat16). Or it is requantised: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
+            that of the weights, else bfloat16). Or it is quantized: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
             "nvfp4"; FP8 weights of down need FP8 on a GPU.
         intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4"; 1 by default.
         activation, out_dtype, out: as in dual_gemm. Returns [T, K].

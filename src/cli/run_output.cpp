@@ -143,7 +143,7 @@ void RunOutput::write() const {
   stored.back() = stored.back() * bits(format_) / (format_ == Format::nvfp4 ? 8 : bits(format_));
   std::vector<formats::TensorToWrite> tensors{{"c", formats::stored_type(format_), stored, values}};
   const FormatTraits& traits = format_traits(format_);
-  if (traits.is_requantised() && traits.has_scales()) {
+  if (traits.is_quantized_output() && traits.has_scales()) {
     const std::int64_t columns = there_.tensor().scales.block.columns;
     std::vector<std::int64_t> of_scales = shape_;
     of_scales.back() = (shape_.back() + columns - 1) / columns;

@@ -14,7 +14,7 @@
 #include "cpu/product.hpp"
 #include "cpu/two_pass.hpp"
 #include "cpu/workspace.hpp"
-#include "formats/requantise.hpp"
+#include "formats/quantize_row.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cpu {
@@ -113,7 +113,7 @@ std::unique_ptr<const DualGemmKernel> plan_dual_gemm(std::string_view strategy, 
   }
   const ProductType type = product_type_of(problem.a, problem.b);
   const int resolved = resolve_threads(threads);
-  if (!format_traits(problem.out).is_requantised()) {
+  if (!format_traits(problem.out).is_quantized_output()) {
     return found->plan(problem, type, resolved);
   }
   DualGemmProblem in_float32 = problem;

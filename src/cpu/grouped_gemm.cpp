@@ -9,7 +9,7 @@
 #include "cpu/parallel.hpp"
 #include "cpu/workspace.hpp"
 #include "formats/elements.hpp"
-#include "formats/requantise.hpp"
+#include "formats/quantize_row.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cpu {
@@ -127,7 +127,7 @@ std::size_t GroupedGemmKernel::bytes_of_one() const noexcept {
 
 std::size_t GroupedGemmKernel::workspace_bytes() const noexcept {
   const std::size_t of_products = round_up_bytes(product_bytes());
-  if (!format_traits(problem_.out).is_requantised()) {
+  if (!format_traits(problem_.out).is_quantized_output()) {
     return of_products;
   }
   const std::int64_t slots = problem_.layout == RowLayout::slots ? problem_.experts : 1;
@@ -204,7 +204,7 @@ void GroupedGemmKernel::quantize_output(const Tensor& values, const Tensor& c,
 
 GroupedStatus GroupedGemmKernel::run(const WeightViews& weights, const GroupedTensors& tensors, void* workspace) const {
   const reference::OwnedRows owned = reference::owned_rows(problem_, tensors);
-  if (!format_traits(problem_.out).is_requantised()) {
+  if (!format_traits(problem_.out).is_quantized_output()) {
     multiply(weights, tensors, owned, workspace);
     return owned.status;
   }

@@ -115,7 +115,8 @@ bool may_share_memory(const Tensor& one, const Tensor& other) {
 
 /// Scales that a call finds and writes with its output.
 bool has_written_scales(const Tensor& c) {
-  return format_traits(c.format).is_requantised() && format_traits(c.format).has_scales() && c.scales.data != nullptr;
+  return format_traits(c.format).is_quantized_output() && format_traits(c.format).has_scales() &&
+         c.scales.data != nullptr;
 }
 
 Span span_of(const void* data, std::size_t bytes) {

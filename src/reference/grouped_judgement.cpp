@@ -9,7 +9,7 @@
 #include "reference/activation.hpp"
 #include "reference/fold.hpp"
 #include "reference/output_format.hpp"
-#include "reference/requantised.hpp"
+#include "reference/quantized_output.hpp"
 
 namespace thresher::reference {
 namespace {

@@ -10,12 +10,12 @@
 #include "formats/decode.hpp"
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
-#include "formats/requantise.hpp"
+#include "formats/quantize_row.hpp"
 #include "reference/grouped_judgement.hpp"
 #include "reference/output_format.hpp"
 #include "reference/parallel.hpp"
 #include "reference/plain_sums.hpp"
-#include "reference/requantised.hpp"
+#include "reference/quantized_output.hpp"
 
 namespace thresher::reference {
 namespace {
@@ -101,7 +101,7 @@ struct Room {
         scales(scale_bytes(format, OperandRole::tokens, rows, columns, ScaleLayout::row_major)),
         global_scale(scale),
         tensor(Tensor::contiguous(bytes.data(), format, {rows, columns})) {
-    if (format_traits(format).is_requantised()) {
+    if (format_traits(format).is_quantized_output()) {
       tensor.scales.data = scales.data();
       tensor.describe_scales(OperandRole::tokens);
       tensor.global_scale = format == Format::fp8_tensor || format == Format::nvfp4 ? &global_scale : nullptr;
@@ -198,13 +198,13 @@ void round_into(Room& room, const BoundedRows& rows) {
 
 /// The error of an output caused by errors of the intermediate within their bounds. Roundings are many and independent:
 /// the root of the sum of their squares. In a quantized output few values differ from the definition's: their sum.
-double carried(std::span<const double> weights, const double* bounds, bool is_requantised) {
+double carried(std::span<const double> weights, const double* bounds, bool is_quantized_output) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const double error = std::fabs(weights[i] * bounds[i]);
-    sum += !std::isfinite(error) ? 0 : is_requantised ? error : error * error;
+    sum += !std::isfinite(error) ? 0 : is_quantized_output ? error : error * error;
   }
-  return is_requantised ? sum : std::sqrt(sum);
+  return is_quantized_output ? sum : std::sqrt(sum);
 }
 
 double bias_of(const Tensor& bias, std::int64_t expert, std::int64_t column) {
@@ -218,8 +218,8 @@ BoundedRows outputs_of_down(const MoeCall& call, SortedChoices& choices, Bounded
   problem.rows = std::ssize(choices.row_ids);
   BoundedRows rows(problem.rows, std::ssize(region.columns));
   Room rounded(problem.a, problem.rows, problem.k, call.problem.intermediate_scale);
-  const bool is_requantised = format_traits(problem.a).is_requantised();
-  if (is_requantised) {
+  const bool is_quantized_output = format_traits(problem.a).is_quantized_output();
+  if (is_quantized_output) {
     quantize_output_into(rounded, hidden);
   } else {
     round_into(rounded, hidden);
@@ -244,7 +244,7 @@ BoundedRows outputs_of_down(const MoeCall& call, SortedChoices& choices, Bounded
         const double sum = std::inner_product(weights.begin(), weights.end(), hidden.value.data() + of, bias);
         rows.value[at] = in_range_of(problem.out, sum);
         rows.bound[at] = of_rounded.bound[static_cast<std::size_t>(row * rows.columns + place)] +
-                         carried(weights, hidden.bound.data() + of, is_requantised);
+                         carried(weights, hidden.bound.data() + of, is_quantized_output);
       }
     });
   }

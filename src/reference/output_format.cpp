@@ -17,7 +17,7 @@ struct Shape {
 };
 
 Shape shape_of(Format format) {
-  switch (format_traits(format).is_requantised() ? Format::fp32 : format) {
+  switch (format_traits(format).is_quantized_output() ? Format::fp32 : format) {
     case Format::fp16: return {10, -14, 15};
     case Format::bf16: return {7, -126, 127};
     case Format::fp32: return {23, -126, 127};

@@ -1,6 +1,6 @@
 #pragma once
 /// The output formats for the tolerance: fp16, bf16 and fp32. A quantized output counts as fp32, the format of its
-/// values before they are divided by scales; `reference/requantised.hpp` has the rest.
+/// values before they are divided by scales; `reference/quantized_output.hpp` has the rest.
 #include "thresher/tensor.hpp"
 
 namespace thresher::reference {

@@ -11,7 +11,7 @@
 #include "formats/elements.hpp"
 #include "reference/activation.hpp"
 #include "reference/output_format.hpp"
-#include "reference/requantised.hpp"
+#include "reference/quantized_output.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::reference {
@@ -207,7 +207,7 @@ class Judging {
   }
 
   /// Checks values that share a scale together.
-  void check_requantized_values() {
+  void check_quantized_values() {
     const std::int64_t shared = columns_per_scale(of_.out, of_.n);
     std::size_t index = 0;
     for (const std::int64_t row : region_.rows) {
@@ -351,8 +351,8 @@ Verdict judge(const OutputMatrix& of, Rule rule, const Region& region, const Out
               const Tensor& c) {
   check_sizes(of, rule, region, reference, plain, c);
   Judging judging(of, rule, region, reference, plain, c);
-  if (format_traits(of.out).is_requantised()) {
-    judging.check_requantized_values();
+  if (format_traits(of.out).is_quantized_output()) {
+    judging.check_quantized_values();
   } else {
     judging.look_at_values();
   }

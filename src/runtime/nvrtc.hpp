@@ -24,7 +24,7 @@ std::string nvrtc_trial();
 
 /// The input of a compilation.
 struct Program {
-  std::string title;                  ///< names it in messages, e.g. "two_pass dequantise"
+  std::string title;                  ///< names it in messages, e.g. "two_pass dequantize"
   std::string text;                   ///< the translation unit
   std::vector<EmbeddedFile> headers;  ///< every included file, direct or indirect
   std::vector<std::string> kernels;   ///< name expressions, e.g. "thresher::strategies::scale<Layout{4, 2}>"

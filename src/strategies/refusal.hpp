@@ -26,7 +26,7 @@ inline void refuse_infeasible(std::string_view strategy, const Knobs& knobs,
 
 /// For a strategy that cannot quantize its output.
 inline std::optional<std::string> cannot_quantize_output(std::string_view strategy, Format out) {
-  if (!format_traits(out).is_requantised()) {
+  if (!format_traits(out).is_quantized_output()) {
     return std::nullopt;
   }
   return fmt::format("strategy {} does not quantize its outputs to {}: it writes fp16, bf16 and fp32", strategy,

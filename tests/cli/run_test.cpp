@@ -111,7 +111,7 @@ TEST_F(Command, RunReadsWhatQuantizeWrote) {
 }
 
 /// Every output is the same number, and so is what is read again where c is an operand.
-TEST_F(Command, RunWritesRequantisedOutputsAsOperandsAreRead) {
+TEST_F(Command, RunWritesQuantizedOutputsAsOperandsAreRead) {
   File file{{"a", bf16({3, 32}, 1.0F)}, {"b1", bf16({256, 32}, 0.125F)}, {"b2", bf16({256, 32}, -0.25F)}};
   write(path("in.safetensors"), file);
   for (const std::string type : {"fp8_tensor --out-scale 0.5", "fp8_row", "fp8_row --out-powers-of-two", "fp8_block",

@@ -52,7 +52,7 @@ TEST(FormatTraits, OfNvfp4) {
   EXPECT_EQ(traits.k_multiple, 16);
   EXPECT_EQ(traits.n_multiple, 16);
   EXPECT_TRUE(traits.is_operand);
-  EXPECT_TRUE(traits.is_requantised());
+  EXPECT_TRUE(traits.is_quantized_output());
 }
 
 TEST(FormatTraits, OfFp8) {
@@ -62,7 +62,7 @@ TEST(FormatTraits, OfFp8) {
     EXPECT_EQ(traits.product_format, Format::fp8_e4m3) << traits.name;
     EXPECT_EQ(traits.k_multiple, 16) << traits.name;
     EXPECT_TRUE(traits.is_operand) << traits.name;
-    EXPECT_TRUE(traits.is_requantised()) << traits.name;
+    EXPECT_TRUE(traits.is_quantized_output()) << traits.name;
   }
   EXPECT_FALSE(format_traits(Format::fp8_tensor).has_scales());
   EXPECT_EQ(format_traits(Format::fp8_block).n_multiple, 128);
@@ -80,7 +80,7 @@ TEST(FormatTraits, WhatProductsReadAndWrite) {
   EXPECT_EQ(unscaled_output_formats, (std::array{Format::fp32, Format::fp16, Format::bf16}));
   for (const Format format : all_formats) {
     EXPECT_EQ(std::count(unscaled_output_formats.begin(), unscaled_output_formats.end(), format) == 1,
-              format_traits(format).is_output && !format_traits(format).is_requantised());
+              format_traits(format).is_output && !format_traits(format).is_quantized_output());
   }
 }
 

@@ -154,7 +154,7 @@ TEST_P(CpuDualGemm, StridedRowsAndBlockedScalesAreRight) {
   }
 }
 
-TEST_P(CpuDualGemm, RequantisedOutputsAreRight) {
+TEST_P(CpuDualGemm, QuantizedOutputsAreRight) {
   for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
     for (const ScaleLayout scales : all_scale_layouts) {
       for (const bool powers_of_two : {false, true}) {

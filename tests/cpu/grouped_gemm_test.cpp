@@ -137,7 +137,7 @@ TEST(CpuGroupedGemm, Slots) {
   }
 }
 
-TEST(CpuGroupedGemm, RequantisedOutputs) {
+TEST(CpuGroupedGemm, QuantizedOutputs) {
   for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
     for (const RowLayout layout : all_row_layouts) {
       for (const ScaleLayout scales : all_scale_layouts) {

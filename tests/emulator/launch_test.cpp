@@ -46,7 +46,7 @@ TEST(Registers, OneWarpGives) {
 TEST(Registers, OneWarpgroupDoesNotAsk) {
   test::expect_found(registers(RegisterDefect::one_warpgroup_does_not_ask), FindingKind::register_budget,
                      {"as many registers as it was launched with", "112 registers (registers::increase at",
-                      "make the same hand-over"});
+                      "that run it reallocate alike"});
 }
 TEST(Registers, DivergentWarp) {
   test::expect_found(registers(RegisterDefect::divergent_warp), FindingKind::divergent, {"registers::increase"});

@@ -1,4 +1,5 @@
-// Comments are in plain words: sentences with a subject, and the field's word before one of our own.
+// Comments are in plain words: sentences with a subject, and the field's word before one of our own. Messages too have
+// the field's words.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <cctype>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,6 +83,8 @@ constexpr std::array old_words{
     OldWord{"nvcc in sight", "kernels without nvcc"},
     OldWord{"at the least", "at least"},
 };
+
+using Texts = std::vector<std::string>;
 
 /// A sentence of a comment, and the line where it begins.
 struct Sentence {
@@ -192,6 +196,25 @@ std::vector<Sentence> sentences_of(std::string_view source) {
   return sentences;
 }
 
+/// The string literals of a line of code; an include has none.
+Texts literals_of(std::string_view line) {
+  Texts literals;
+  line = line.substr(0, comment_at(line));
+  if (line.starts_with('#')) {
+    return literals;
+  }
+  for (std::size_t begin = line.find('"'); begin < line.size(); begin = line.find('"', begin)) {
+    std::size_t end = begin + 1;
+    while (end < line.size() && line[end] != '"') {
+      end += line[end] == '\\' ? 2 : 1;
+    }
+    end = std::min(end, line.size());
+    literals.emplace_back(line.substr(begin + 1, end - begin - 1));
+    begin = end + 1;
+  }
+  return literals;
+}
+
 /// The sentence without what it quotes: `code` and "text".
 std::string without_quotes(std::string_view sentence) {
   std::string rest;
@@ -232,6 +255,16 @@ bool holds(std::string_view sentence, std::string_view word) {
   return false;
 }
 
+/// What to write in place of an old word of the text; nothing when it has none.
+std::optional<std::string> old_word(std::string_view text) {
+  for (const OldWord& word : old_words) {
+    if (holds(text, word.old)) {
+      return "write \"" + std::string(word.instead) + "\", not \"" + std::string(word.old) + "\"";
+    }
+  }
+  return std::nullopt;
+}
+
 /// The rule that the sentence breaks; nothing when it breaks none.
 std::optional<std::string> broken_rule(std::string_view sentence) {
   for (const std::string_view word : forbidden_beginnings) {
@@ -239,16 +272,8 @@ std::optional<std::string> broken_rule(std::string_view sentence) {
       return "a sentence does not begin with " + std::string(word);
     }
   }
-  const std::string plain = without_quotes(sentence);
-  for (const OldWord& word : old_words) {
-    if (holds(plain, word.old)) {
-      return "write \"" + std::string(word.instead) + "\", not \"" + std::string(word.old) + "\"";
-    }
-  }
-  return std::nullopt;
+  return old_word(without_quotes(sentence));
 }
-
-using Texts = std::vector<std::string>;
 
 Texts texts(std::string_view source) {
   Texts found;
@@ -320,6 +345,27 @@ TEST(Words, CommentsAreInPlainWords) {
       for (const Sentence& sentence : sentences_of(read(path))) {
         const std::optional<std::string> rule = broken_rule(sentence.text);
         EXPECT_FALSE(rule.has_value()) << file << ":" << sentence.line << ": " << sentence.text << "\n"
+                                       << rule.value_or("");
+      }
+    }
+  }
+}
+
+TEST(Words, LiteralsAreThoseOfCode) {
+  EXPECT_EQ(literals_of("f(\"one\", \"a \\\"b\\\"\");  // \"three\""), (Texts{"one", "a \\\"b\\\""}));
+  EXPECT_EQ(literals_of("#include \"formats/rung.hpp\""), Texts{});
+  EXPECT_EQ(literals_of("int x;"), Texts{});
+}
+
+TEST(Words, MessagesAreInPlainWords) {
+  const fs::path root(THRESHER_SOURCE_DIR);
+  for (const fs::path& path : source_files(root / "src")) {
+    std::istringstream source(read(path));
+    std::string line;
+    for (std::size_t number = 1; std::getline(source, line); ++number) {
+      for (const std::string& literal : literals_of(line)) {
+        const std::optional<std::string> rule = old_word(literal);
+        EXPECT_FALSE(rule.has_value()) << fs::relative(path, root).string() << ":" << number << ": " << literal << "\n"
                                        << rule.value_or("");
       }
     }

@@ -24,28 +24,28 @@ struct QuantizedOutput {
   Format b;
   Format out;
 };
-constexpr QuantizedOutput all_requantised[] = {{Format::bf16, Format::bf16, Format::fp8_block},
-                                               {Format::fp16, Format::fp16, Format::fp8_block},
-                                               {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_block},
-                                               {Format::fp8_row, Format::fp8_row, Format::fp8_block},
-                                               {Format::fp8_block, Format::fp8_block, Format::fp8_block},
-                                               {Format::bf16, Format::nvfp4, Format::fp8_block},
-                                               {Format::bf16, Format::bf16, Format::fp8_tensor},
-                                               {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_tensor},
-                                               {Format::fp8_row, Format::fp8_row, Format::fp8_tensor},
-                                               {Format::bf16, Format::bf16, Format::fp8_row},
-                                               {Format::fp8_row, Format::fp8_row, Format::fp8_row},
-                                               {Format::bf16, Format::bf16, Format::nvfp4},
-                                               {Format::bf16, Format::nvfp4, Format::nvfp4}};
+constexpr QuantizedOutput all_quantized[] = {{Format::bf16, Format::bf16, Format::fp8_block},
+                                             {Format::fp16, Format::fp16, Format::fp8_block},
+                                             {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_block},
+                                             {Format::fp8_row, Format::fp8_row, Format::fp8_block},
+                                             {Format::fp8_block, Format::fp8_block, Format::fp8_block},
+                                             {Format::bf16, Format::nvfp4, Format::fp8_block},
+                                             {Format::bf16, Format::bf16, Format::fp8_tensor},
+                                             {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_tensor},
+                                             {Format::fp8_row, Format::fp8_row, Format::fp8_tensor},
+                                             {Format::bf16, Format::bf16, Format::fp8_row},
+                                             {Format::fp8_row, Format::fp8_row, Format::fp8_row},
+                                             {Format::bf16, Format::bf16, Format::nvfp4},
+                                             {Format::bf16, Format::nvfp4, Format::nvfp4}};
 
 /// A test of each: their kernels take a while to compile.
-using CudaRequantisedOf = ::testing::TestWithParam<QuantizedOutput>;
-INSTANTIATE_TEST_SUITE_P(All, CudaRequantisedOf, ::testing::ValuesIn(all_requantised), [](const auto& of) {
+using CudaQuantizedOf = ::testing::TestWithParam<QuantizedOutput>;
+INSTANTIATE_TEST_SUITE_P(All, CudaQuantizedOf, ::testing::ValuesIn(all_quantized), [](const auto& of) {
   return fmt::format("{}_with_{}_to_{}", name(of.param.a), name(of.param.b), name(of.param.out));
 });
 
 /// Of blocks several in a row; of one scale any number of outputs.
-GroupedProblem requantized_problem(const QuantizedOutput& of, bool is_dual) {
+GroupedProblem quantized_problem(const QuantizedOutput& of, bool is_dual) {
   GroupedProblem problem{.experts = 5,
                          .rows = 301,
                          .n = of.out == Format::fp8_block ? 384
@@ -70,11 +70,11 @@ std::vector<test::Layout> output_layouts(Format out) {
   return {{.out_row_gap = 48}, {.out_scales = other, .out_powers_of_two = true}};
 }
 
-TEST_P(CudaRequantisedOf, EveryLayoutOfRowsAndScales) {
+TEST_P(CudaQuantizedOf, EveryLayoutOfRowsAndScales) {
   SKIP_WITHOUT_HOPPER();
   for (const bool is_dual : {true, false}) {
     for (const RowLayout layout : all_row_layouts) {
-      const GroupedProblem problem = with_layout(requantized_problem(GetParam(), is_dual), layout);
+      const GroupedProblem problem = with_layout(quantized_problem(GetParam(), is_dual), layout);
       int choices = 0;
       for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
         ++choices;
@@ -90,10 +90,10 @@ TEST_P(CudaRequantisedOf, EveryLayoutOfRowsAndScales) {
 }
 
 /// One row, some beside edges of tiles, and outputs of one block.
-TEST_P(CudaRequantisedOf, EdgesOfTiles) {
+TEST_P(CudaQuantizedOf, EdgesOfTiles) {
   SKIP_WITHOUT_HOPPER();
   for (const std::int64_t rows : {1, 8, 31, 33, 63, 65, 129}) {
-    GroupedProblem problem = requantized_problem(GetParam(), rows % 2 == 1);
+    GroupedProblem problem = quantized_problem(GetParam(), rows % 2 == 1);
     problem.experts = 2;
     problem.rows = rows;
     problem.n = problem.out == Format::fp8_block ? 128 : problem.out == Format::nvfp4 ? 80 : 65;
@@ -104,10 +104,10 @@ TEST_P(CudaRequantisedOf, EdgesOfTiles) {
   }
 }
 
-TEST_P(CudaRequantisedOf, BiasesRowWeightsAndEveryActivation) {
+TEST_P(CudaQuantizedOf, BiasesRowWeightsAndEveryActivation) {
   SKIP_WITHOUT_HOPPER();
   for (const ActivationKind kind : {ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
-    GroupedProblem problem = requantized_problem(GetParam(), true);
+    GroupedProblem problem = quantized_problem(GetParam(), true);
     problem.activation->kind = kind;
     problem.bias = true;
     problem.row_weights = true;
@@ -117,10 +117,10 @@ TEST_P(CudaRequantisedOf, BiasesRowWeightsAndEveryActivation) {
   }
 }
 
-TEST_P(CudaRequantisedOf, TheSameBitsInAThousandRuns) {
+TEST_P(CudaQuantizedOf, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_HOPPER();
   for (const bool is_dual : {true, false}) {
-    GroupedProblem problem = requantized_problem(GetParam(), is_dual);
+    GroupedProblem problem = quantized_problem(GetParam(), is_dual);
     problem.rows = 700;
     for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
       GroupedCase host(problem, ragged_form(problem));
@@ -155,22 +155,22 @@ constexpr DenseOperands all_dense[] = {{Format::bf16, Format::bf16},
                                        {Format::nvfp4, Format::nvfp4},
                                        {Format::nvfp4, Format::nvfp4, Numerics::fast}};
 
-using CudaRequantisedDense = ::testing::TestWithParam<DenseOperands>;
-INSTANTIATE_TEST_SUITE_P(All, CudaRequantisedDense, ::testing::ValuesIn(all_dense), [](const auto& of) {
+using CudaQuantizedDense = ::testing::TestWithParam<DenseOperands>;
+INSTANTIATE_TEST_SUITE_P(All, CudaQuantizedDense, ::testing::ValuesIn(all_dense), [](const auto& of) {
   return fmt::format("{}_with_{}_{}", name(of.param.a), name(of.param.b), name(of.param.numerics));
 });
 
-constexpr Format requantized_outs[] = {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4};
+constexpr Format quantized_outs[] = {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4};
 
 DualGemmProblem dense_problem(const DenseOperands& operands, Format out, std::int64_t m) {
   return {.m = m, .n = 384, .k = 528, .a = operands.a, .b = operands.b, .out = out};
 }
 
 /// As plan chooses it, from matrices and from packed weights.
-TEST_P(CudaRequantisedDense, EveryFormatAndLayout) {
+TEST_P(CudaQuantizedDense, EveryFormatAndLayout) {
   SKIP_WITHOUT_HOPPER();
   const DualGemmOptions options{.knobs = {{"numerics", std::string(name(GetParam().numerics))}}};
-  for (const Format out : requantized_outs) {
+  for (const Format out : quantized_outs) {
     for (const std::int64_t m : {1, 9, 64, 300}) {
       for (test::Layout layout : output_layouts(out)) {
         layout.global_scales = false;
@@ -184,7 +184,7 @@ TEST_P(CudaRequantisedDense, EveryFormatAndLayout) {
 }
 
 /// Each by itself.
-TEST_P(CudaRequantisedDense, EveryStrategyOfPlainOperands) {
+TEST_P(CudaQuantizedDense, EveryStrategyOfPlainOperands) {
   SKIP_WITHOUT_HOPPER();
   if (GetParam().b == Format::nvfp4) {
     return;
@@ -193,7 +193,7 @@ TEST_P(CudaRequantisedDense, EveryStrategyOfPlainOperands) {
   if (bits(GetParam().a) == 16) {
     strategies.insert(strategies.end(), {"interleaved", "sequential", "pingpong"});
   }
-  for (const Format out : requantized_outs) {
+  for (const Format out : quantized_outs) {
     for (const char* const strategy : strategies) {
       DualGemmOptions options{.strategy = strategy};
       if (bits(GetParam().a) != 16) {  // the others have one numerics
@@ -207,19 +207,19 @@ TEST_P(CudaRequantisedDense, EveryStrategyOfPlainOperands) {
   }
 }
 
-TEST_P(CudaRequantisedDense, TheSameBitsInAThousandRuns) {
+TEST_P(CudaQuantizedDense, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_HOPPER();
   const DualGemmOptions options{.knobs = {{"numerics", std::string(name(GetParam().numerics))}}};
-  for (const Format out : requantized_outs) {
+  for (const Format out : quantized_outs) {
     test::GpuDualGemmCase many(test::DualGemmCase::random(dense_problem(GetParam(), out, 200)), options);
     EXPECT_EQ(many.same_bits(1000), "") << name(out);
   }
 }
 
-/// Tokens that are prepared once are multiplied, and the outputs requantised, as often as asked.
-TEST(CudaRequantisedPacked, PreparedTokens) {
+/// Tokens that are prepared once are multiplied, and the outputs quantized, as often as asked.
+TEST(CudaQuantizedPacked, PreparedTokens) {
   SKIP_WITHOUT_HOPPER();
-  for (const Format out : requantized_outs) {
+  for (const Format out : quantized_outs) {
     const DenseOperands nvfp4{Format::nvfp4, Format::nvfp4};
     test::GpuDualGemmCase prepared(test::DualGemmCase::random(dense_problem(nvfp4, out, 33), {.global_scales = false}),
                                    {}, true);

@@ -157,8 +157,8 @@ TEST_F(LayerLaunches, AProductThatNoStrategyTakesIsNamed) {
 }
 
 /// Gate and up of 16 bits, and down in FP8 with a scale a row, which no tile of the first product has all of: product,
-/// requantising, product, each of which may start while the one before it ends.
-TEST_F(LayerLaunches, WhatLiesBetweenDenseProductsIsRequantisedBehindTheFirst) {
+/// quantizing, product, each of which may start while the one before it ends.
+TEST_F(LayerLaunches, WhatLiesBetweenDenseProductsIsQuantizedBehindTheFirst) {
   Tensor down = tensor_on_gpu(0x800, Format::fp8_row, {16, 16});
   down.describe_scales(OperandRole::weights);
   down.scales.data = on_gpu(0xD00);
@@ -181,7 +181,7 @@ TEST_F(LayerLaunches, WhatLiesBetweenDenseProductsIsRequantisedBehindTheFirst) {
 }
 
 /// The same of experts, whose first product is given the choices as well.
-TEST_F(LayerLaunches, WhatLiesBetweenProductsOfExpertsIsRequantisedBehindTheFirst) {
+TEST_F(LayerLaunches, WhatLiesBetweenProductsOfExpertsIsQuantizedBehindTheFirst) {
   MoeProblem rows = problem();
   rows.intermediate = rows.down = Format::fp8_row;
   Tensor down = tensor_on_gpu(0x800, Format::fp8_row, {1, 16, 16});

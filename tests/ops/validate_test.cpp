@@ -215,7 +215,7 @@ TEST(ValidateRun, ScalesOfAFormatWithoutThemHaveNoLayout) {
   EXPECT_EQ(arguments.run(), "a.scales are blocked, but fp16 has none: leave the layout row-major");
 }
 
-TEST(ValidateRun, RequantisedOutputsHaveTheScalesOfTheirFormat) {
+TEST(ValidateRun, QuantizedOutputsHaveTheScalesOfTheirFormat) {
   const DualGemmProblem to_fp8{
       .m = 2, .n = 128, .k = 16, .a = Format::fp16, .b = Format::nvfp4, .out = Format::fp8_block};
   const Arguments arguments;

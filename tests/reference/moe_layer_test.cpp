@@ -164,9 +164,9 @@ TEST(MoeDefinition, TheToleranceTellsRoundingsFromMistakes) {
   EXPECT_GT(judge_moe_layer(call, DeviceKind::cpu).wrong, 0);
 }
 
-/// Outputs are held against those of the intermediate as it is requantised: what a layer makes of one in another format
+/// Outputs are held against those of the intermediate as it is quantized: what a layer makes of one in another format
 /// is wrong.
-TEST(MoeDefinition, ARequantisedIntermediateIsOneOfItsOwn) {
+TEST(MoeDefinition, AQuantizedIntermediateIsOneOfItsOwn) {
   for (const Format format : {Format::fp8_block, Format::fp8_tensor, Format::fp8_row, Format::nvfp4}) {
     MoeProblem problem = with_biases();
     problem.x = problem.gate_up = problem.down = Format::fp8_row;

@@ -53,7 +53,7 @@ TEST(OutputFormat, OverflowBeginsHalfAnUlpAboveTheLargest) {
   }
 }
 
-TEST(OutputFormat, WhatIsRequantisedIsFloat32Before) {
+TEST(OutputFormat, WhatIsQuantizedIsFloat32Before) {
   for (const Format format : {Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
     EXPECT_EQ(ulp(format, 1.0), ulp(Format::fp32, 1.0));
     EXPECT_EQ(round_to(format, 1.0 / 3.0), round_to(Format::fp32, 1.0 / 3.0));

@@ -1,5 +1,5 @@
 // QuantizedOutput outputs: the definition by hand, and what the judge makes of mistakes.
-#include "reference/requantised.hpp"
+#include "reference/quantized_output.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
-#include "formats/requantise.hpp"
+#include "formats/quantize_row.hpp"
 #include "formats/scales.hpp"
 #include "reference/tolerance.hpp"
 #include "support/dual_gemm_case.hpp"
@@ -21,14 +21,14 @@
 namespace thresher::reference {
 namespace {
 
-constexpr std::array requantized_formats{Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
+constexpr std::array quantized_formats{Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
 constexpr std::int64_t rows_of_case = 5;
 constexpr std::int64_t columns_of_case = 304;  // two blocks of 128, and one of 48
 
 /// Outputs whose definition is known, and what quantize_row makes of them in float32.
-class RequantisedCase {
+class QuantizedCase {
  public:
-  explicit RequantisedCase(Format format, const test::Layout& layout = {})
+  explicit QuantizedCase(Format format, const test::Layout& layout = {})
       : of_{.m = rows_of_case, .n = columns_of_case, .out = format},
         c_(test::Matrix::output(format, 1, of_.m, of_.n, layout)) {
     std::mt19937 random(7);
@@ -89,11 +89,11 @@ class RequantisedCase {
 };
 
 TEST(QuantizedOutput, TheDefinitionIsRight) {
-  for (const Format format : requantized_formats) {
+  for (const Format format : quantized_formats) {
     for (const ScaleLayout scales : all_scale_layouts) {
       for (const bool powers_of_two : {false, true}) {
         SCOPED_TRACE(std::string(name(format)) + " " + std::string(name(scales)));
-        RequantisedCase of(format, {.out_scales = scales, .out_powers_of_two = powers_of_two});
+        QuantizedCase of(format, {.out_scales = scales, .out_powers_of_two = powers_of_two});
         of.quantize_output();
         const Verdict verdict = of.verdict();
         EXPECT_TRUE(verdict.passed) << verdict.explain();
@@ -104,19 +104,19 @@ TEST(QuantizedOutput, TheDefinitionIsRight) {
 }
 
 TEST(QuantizedOutput, ScalesAreOfTheLargestMagnitude) {
-  EXPECT_EQ(formats::requantized_fp8_scale(448.0F, false), 1.0F);
-  EXPECT_EQ(formats::requantized_fp8_scale(896.0F, true), 2.0F);
-  EXPECT_EQ(formats::requantized_fp8_scale(897.0F, true), 4.0F);
-  EXPECT_EQ(formats::requantized_fp8_scale(0.0F, true), 1.0F);
-  EXPECT_EQ(formats::requantized_fp8_scale(1e-40F, false), 0x1p-126F);
-  EXPECT_EQ(formats::requantized_nvfp4_scale(6.0F, 1.0F), 0x38);
-  EXPECT_EQ(formats::requantized_nvfp4_scale(1e30F, 1.0F), 0x7E);
-  EXPECT_EQ(formats::requantized_nvfp4_scale(0.0F, 1.0F), 0);
+  EXPECT_EQ(formats::quantized_fp8_scale(448.0F, false), 1.0F);
+  EXPECT_EQ(formats::quantized_fp8_scale(896.0F, true), 2.0F);
+  EXPECT_EQ(formats::quantized_fp8_scale(897.0F, true), 4.0F);
+  EXPECT_EQ(formats::quantized_fp8_scale(0.0F, true), 1.0F);
+  EXPECT_EQ(formats::quantized_fp8_scale(1e-40F, false), 0x1p-126F);
+  EXPECT_EQ(formats::quantized_nvfp4_scale(6.0F, 1.0F), 0x38);
+  EXPECT_EQ(formats::quantized_nvfp4_scale(1e30F, 1.0F), 0x7E);
+  EXPECT_EQ(formats::quantized_nvfp4_scale(0.0F, 1.0F), 0);
 }
 
 TEST(QuantizedOutput, ACodeTwoStepsAwayIsWrong) {
   for (const Format format : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
-    RequantisedCase of(format);
+    QuantizedCase of(format);
     of.value(2, 200) = 20.0;
     of.quantize_output();
     std::uint8_t& code = of.code(2, 200);
@@ -131,7 +131,7 @@ TEST(QuantizedOutput, ACodeTwoStepsAwayIsWrong) {
 }
 
 TEST(QuantizedOutput, AmaxOfHalfTheBlockIsWrong) {
-  RequantisedCase of(Format::fp8_block);
+  QuantizedCase of(Format::fp8_block);
   of.value(1, 100) = 300.0;
   of.quantize_output();
   EXPECT_TRUE(of.verdict().passed);
@@ -146,7 +146,7 @@ TEST(QuantizedOutput, AmaxOfHalfTheBlockIsWrong) {
 }
 
 TEST(QuantizedOutput, AScaleThatNoAmaxGivesIsWrongWithAllThatItMultiplies) {
-  RequantisedCase of(Format::fp8_block);
+  QuantizedCase of(Format::fp8_block);
   of.quantize_output();
   of.scale(4, 256) *= 1.001F;
   const Verdict verdict = of.verdict();
@@ -156,7 +156,7 @@ TEST(QuantizedOutput, AScaleThatNoAmaxGivesIsWrongWithAllThatItMultiplies) {
 
 TEST(QuantizedOutput, AScaleThatIsNoPowerOfTwoIsWrongWhereItIsToBeOne) {
   for (const Format format : {Format::fp8_row, Format::fp8_block}) {
-    RequantisedCase of(format, {.out_powers_of_two = true});
+    QuantizedCase of(format, {.out_powers_of_two = true});
     of.quantize_output();
     int exponent = 0;
     EXPECT_EQ(std::frexp(of.scale(3, 7), &exponent), 0.5F);
@@ -167,7 +167,7 @@ TEST(QuantizedOutput, AScaleThatIsNoPowerOfTwoIsWrongWhereItIsToBeOne) {
 }
 
 TEST(QuantizedOutput, ARowOfZerosHasTheScaleOne) {
-  RequantisedCase of(Format::fp8_row);
+  QuantizedCase of(Format::fp8_row);
   for (std::int64_t column = 0; column < columns_of_case; ++column) {
     of.value(3, column) = 0.0;
   }
@@ -179,7 +179,7 @@ TEST(QuantizedOutput, ARowOfZerosHasTheScaleOne) {
 }
 
 TEST(QuantizedOutput, TinyValuesHaveTheLeastScale) {
-  RequantisedCase of(Format::fp8_row);
+  QuantizedCase of(Format::fp8_row);
   for (std::int64_t column = 0; column < columns_of_case; ++column) {
     of.value(3, column) = 0x1p-130;
   }
@@ -191,23 +191,23 @@ TEST(QuantizedOutput, TinyValuesHaveTheLeastScale) {
 TEST(QuantizedOutput, SpecialValuesAreSeenInCodesAndScales) {
   constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  for (const Format format : requantized_formats) {
+  for (const Format format : quantized_formats) {
     for (const double special : {not_a_number, infinity, -infinity}) {
       SCOPED_TRACE(std::string(name(format)) + " " + std::to_string(special));
-      RequantisedCase of(format);
+      QuantizedCase of(format);
       of.value(3, 7) = special;
       of.quantize_output();
       const Verdict verdict = of.verdict();
       EXPECT_TRUE(verdict.passed) << verdict.explain();
     }
   }
-  RequantisedCase of(Format::fp8_row);
+  QuantizedCase of(Format::fp8_row);
   of.value(3, 7) = infinity;
   of.quantize_output();
   EXPECT_TRUE(std::isinf(of.scale(3, 7)));
   of.scale(3, 7) = 1.0F;
   EXPECT_FALSE(of.verdict().passed);
-  RequantisedCase lost(Format::fp8_block);
+  QuantizedCase lost(Format::fp8_block);
   lost.value(3, 7) = std::numeric_limits<double>::quiet_NaN();
   lost.quantize_output();
   lost.code(3, 7) = 0;
@@ -215,7 +215,7 @@ TEST(QuantizedOutput, SpecialValuesAreSeenInCodesAndScales) {
 }
 
 TEST(QuantizedOutput, ScalesAreJudgedWholeOrNotAtAll) {
-  RequantisedCase of(Format::fp8_block);
+  QuantizedCase of(Format::fp8_block);
   of.quantize_output();
   EXPECT_THROW((void)of.verdict({{0, 3}, {0, 1, 130}}), Error);
   const Region region = with_whole_scales({{0, 3}, {0, 1, 303}}, Format::fp8_block, columns_of_case);

@@ -126,8 +126,8 @@ TEST(EmulatedAlternative, StoresWhatTheCopyEngineCannot) {
   EXPECT_TRUE(host.c.gaps_intact());
 }
 
-/// A sample whose outputs are float32, which a launch behind the product requantises, in every format.
-TEST(EmulatedRequantised, OutputsInEveryFormat) {
+/// A sample whose outputs are float32, which a launch behind the product quantizes, in every format.
+TEST(EmulatedQuantized, OutputsInEveryFormat) {
   int checked = 0;
   for (const Sample<ProductProblem>& sample : interleaved_strategy().samples()) {
     for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {

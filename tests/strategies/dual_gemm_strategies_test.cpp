@@ -232,7 +232,7 @@ TEST(OneGroupStrategies, TakeFpEightOnHopper) {
 
 /// Every pair of operands that a Hopper GPU multiplies has a strategy for outputs in FP8 and NVFP4, on the GPU alone
 /// that is one; no other has.
-TEST(RequantisedOutputs, OfEveryOperandOnHopper) {
+TEST(QuantizedOutputs, OfEveryOperandOnHopper) {
   constexpr std::array sixteen{Format::fp16, Format::bf16};
   constexpr std::array fp8{Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
   std::vector<std::pair<Format, Format>> pairs;
@@ -270,7 +270,7 @@ TEST(RequantisedOutputs, OfEveryOperandOnHopper) {
 }
 
 /// Weights are packed before anybody knows what outputs will be: the layout is the same.
-TEST(RequantisedOutputs, ReadWeightsThatWerePackedForAnyOther) {
+TEST(QuantizedOutputs, ReadWeightsThatWerePackedForAnyOther) {
   const Strategy<ProductProblem>& packed =
       *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed");
   for (const char* const numerics : {"exact", "fast"}) {
@@ -278,12 +278,12 @@ TEST(RequantisedOutputs, ReadWeightsThatWerePackedForAnyOther) {
     DualGemmProblem problem{.m = 33, .n = 256, .k = 512, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
     const PlannedCall plain = packed.plan(problem, knobs, h200());
     problem.out = Format::fp8_row;
-    const PlannedCall requantised = packed.plan(problem, knobs, h200());
-    EXPECT_EQ(requantised.packed_layout, plain.packed_layout);
-    EXPECT_EQ(requantised.packed_bytes(), plain.packed_bytes());
-    EXPECT_EQ(requantised.preparation_steps, plain.preparation_steps);
-    EXPECT_EQ(requantised.steps.size(), plain.steps.size() + 1);
-    EXPECT_EQ(requantised.workspace_bytes(), (plain.workspace_bytes() + 255) / 256 * 256 + 33 * 256 * 4);
+    const PlannedCall quantized = packed.plan(problem, knobs, h200());
+    EXPECT_EQ(quantized.packed_layout, plain.packed_layout);
+    EXPECT_EQ(quantized.packed_bytes(), plain.packed_bytes());
+    EXPECT_EQ(quantized.preparation_steps, plain.preparation_steps);
+    EXPECT_EQ(quantized.steps.size(), plain.steps.size() + 1);
+    EXPECT_EQ(quantized.workspace_bytes(), (plain.workspace_bytes() + 255) / 256 * 256 + 33 * 256 * 4);
   }
 }
 

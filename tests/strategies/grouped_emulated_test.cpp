@@ -269,7 +269,7 @@ TEST_P(EmulatedGrouped, ScalesInBlocks) {
 /// Scales that are written: row by row, block by block of rows rounded up to 4, powers of two; of slots each its own,
 /// whatever lies between the rows of outputs.
 TEST_P(EmulatedGrouped, OutputScalesInEveryLayout) {
-  if (!format_traits(own_problem().out).is_requantised()) {
+  if (!format_traits(own_problem().out).is_quantized_output()) {
     return;
   }
   for (const ScaleLayout layout : {ScaleLayout::row_major, ScaleLayout::column_major}) {
@@ -337,7 +337,7 @@ TEST_P(EmulatedGrouped, NanStaysInItsRow) {
   ASSERT_EQ(run_and_judge(call, host, 2), "") << sample().knobs.text();
 }
 
-/// Samples whose outputs are float32, which a launch of its own may requantise: of each kind of kernel one.
+/// Samples whose outputs are float32, which a launch of its own may quantize: of each kind of kernel one.
 std::vector<Chosen> samples_in_float32() {
   std::vector<Chosen> found;
   for (const Chosen& one : all_samples()) {
@@ -362,7 +362,7 @@ void spoil_an_output(GroupedCase& host) {
   }
 }
 
-class EmulatedRequantisedRows : public EmulatedGrouped {
+class EmulatedQuantizedRows : public EmulatedGrouped {
  protected:
   /// The sample with outputs in every format; of some there are scales in two layouts.
   static void in_every_format(const GroupedProblem& product, const GroupedForm& form, std::uint64_t schedules,
@@ -376,7 +376,7 @@ class EmulatedRequantisedRows : public EmulatedGrouped {
       }
       const PlannedCall call = strategy().plan(problem, sample().knobs, device_spec("H200"));
       if (call.workspace.back().name != "outputs in float32") {
-        continue;  // requantised where the sums are
+        continue;  // quantized where the sums are
       }
       for (const ScaleLayout layout : {ScaleLayout::row_major, ScaleLayout::column_major, ScaleLayout::blocked}) {
         if (may_lie(layout, out, OperandRole::tokens)) {
@@ -394,7 +394,7 @@ class EmulatedRequantisedRows : public EmulatedGrouped {
   }
 };
 
-TEST_P(EmulatedRequantisedRows, AreRightInEveryLayout) {
+TEST_P(EmulatedQuantizedRows, AreRightInEveryLayout) {
   for (const RowLayout rows : {RowLayout::packed, RowLayout::slots, RowLayout::gathered}) {
     if (is_gathered() == (rows == RowLayout::gathered)) {
       const GroupedProblem problem = with_layout(own_problem(), rows);
@@ -402,16 +402,16 @@ TEST_P(EmulatedRequantisedRows, AreRightInEveryLayout) {
     }
   }
 }
-TEST_P(EmulatedRequantisedRows, KeepNanOfOneOutput) {
+TEST_P(EmulatedQuantizedRows, KeepNanOfOneOutput) {
   in_every_format(own_problem(), ragged_form(own_problem()), 1, true);
 }
 /// Rows before the first, behind the last and of no token, gaps, and bounds that make no sense.
-TEST_P(EmulatedRequantisedRows, OfMoreOutputsThanAWarpHas) {
+TEST_P(EmulatedQuantizedRows, OfMoreOutputsThanAWarpHas) {
   GroupedProblem problem = own_problem();
   problem.n = 520;  // a warp has 512
   in_every_format(problem, ragged_form(problem), 1);
 }
-TEST_P(EmulatedRequantisedRows, LeaveWhatIsNobodys) {
+TEST_P(EmulatedQuantizedRows, LeaveWhatIsNobodys) {
   const auto rows = static_cast<std::int32_t>(own_problem().rows);
   for (const std::vector<std::int32_t>& groups :
        {std::vector<std::int32_t>{3, rows / 4, rows / 4, rows / 2, rows / 2, rows - 5},
@@ -427,7 +427,7 @@ std::string name_of(const ::testing::TestParamInfo<Chosen>& of) {
   return std::string(of.param.strategy->name()) + std::to_string(of.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(InFloat32, EmulatedRequantisedRows, ::testing::ValuesIn(samples_in_float32()), name_of);
+INSTANTIATE_TEST_SUITE_P(InFloat32, EmulatedQuantizedRows, ::testing::ValuesIn(samples_in_float32()), name_of);
 INSTANTIATE_TEST_SUITE_P(AllSamples, EmulatedGrouped, ::testing::ValuesIn(all_samples()), name_of);
 
 }  // namespace

@@ -68,8 +68,8 @@ TEST(GroupedStrategies, SumsAndScalesFitIntoTensorMemory) {
 }
 
 /// A block of 128 outputs lies in two warpgroups of columns, or in one tile of rows. What lies elsewhere is left in
-/// float32 for a launch of its own; on Blackwell nothing is requantised.
-TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
+/// float32 for a launch of its own; on Blackwell nothing is quantized.
+TEST(GroupedStrategies, QuantizedOutputsOfHopper) {
   GroupedProblem problem = in_16_bits();
   problem.activation = Activation{};
   problem.n = 256;

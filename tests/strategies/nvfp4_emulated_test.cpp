@@ -211,7 +211,7 @@ TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
   }
 }
 
-/// Outputs that a launch behind the product requantises: in every format, with scales in every layout, from tokens of
+/// Outputs that a launch behind the product quantizes: in every format, with scales in every layout, from tokens of
 /// every format, on edges of tiles; fewer rows than the plan is for.
 TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
   const Strategy<ProductProblem>& strategy = packed_strategy();

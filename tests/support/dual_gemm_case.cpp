@@ -270,7 +270,7 @@ double Matrix::value(std::int64_t row, std::int64_t column) { return formats::el
 
 void Matrix::poison() {
   std::fill(bytes_.begin(), bytes_.end(), poison_byte);
-  if (format_traits(format_).is_requantised()) {
+  if (format_traits(format_).is_quantized_output()) {
     std::fill(scales_.begin(), scales_.end(), poison_byte);
   }
 }

@@ -42,7 +42,7 @@ class Matrix {
   static Matrix exact_fp8(Format format, OperandRole role, std::int64_t rows, std::int64_t columns,
                           const Layout& layout, const Values& value);
 
-  /// An output of any format, `matrices` of so many rows one behind the other, all poisoned. Where it is requantised
+  /// An output of any format, `matrices` of so many rows one behind the other, all poisoned. Where it is quantized
   /// the global scale takes what a random case yields into the range of the format.
   static Matrix output(Format format, std::int64_t matrices, std::int64_t rows, std::int64_t columns,
                        const Layout& layout);

@@ -203,7 +203,7 @@ class GpuDualGemmCase {
   GpuOperand b1;
   GpuOperand b2;
   OnGpu c;
-  OnGpu c_scales;  ///< of a requantised output
+  OnGpu c_scales;  ///< of a quantized output
   OnGpu c_global_scale;
   Tensor out;
 };

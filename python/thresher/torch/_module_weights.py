@@ -11,7 +11,7 @@ from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
 from ._plain import short
-from ._requantise import fp8_blocks
+from ._quantize import fp8_blocks
 
 _TOKENS = (None, "fp8_block")
 _GIVEN = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

@@ -60,7 +60,7 @@ _SCHEMAS |= {
     "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}"),
 }
 
-# Layers, of packed weights; a None of intermediate_dtype is what thresher.numpy.gated_mlp says, or a requantised format has its name.
+# Layers, of packed weights; a None of intermediate_dtype is what thresher.numpy.gated_mlp says, or a quantized format has its name.
 _BETWEEN = "ScalarType? intermediate_dtype=None, str? intermediate_format=None, float intermediate_scale=1.0"
 _SCHEMAS |= {
     "gated_mlp": ("Tensor x, Tensor gate_up, Tensor down", f"{_BETWEEN}, {_LAYER_TOKENS}, {_ACTIVATION}"),

@@ -20,7 +20,7 @@ from ._attention_module import Attention
 from ._experts import experts_of
 from ._float_modules import gated_layers
 from ._native import call
-from ._requantise import COLUMNS
+from ._quantize import COLUMNS
 from ._state import Stated
 from ._module_weights import (
     bias_beside,

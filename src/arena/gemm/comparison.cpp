@@ -42,7 +42,7 @@ double distance(const std::vector<double>& values, const std::vector<double>& ex
 
 /// The largest difference of two right computations.
 double OutputComparison::reach(double value, double scale) const {
-  if (format_traits(out).is_requantised()) {
+  if (format_traits(out).is_quantized_output()) {
     // Neighbouring FP8 values: three bits of significand, and the least number of e4m3.
     return 4 * widest + std::fabs(value) / 8 + scale * 0x1p-9;
   }
@@ -99,7 +99,8 @@ std::string OutputComparison::fault_of_elements(const Tensor& c, const Tensor& t
 /// Quantizing the operands costs the same everywhere; a tile may differ by thrice that.
 std::string OutputComparison::fault_of_tiles(const Tensor& c, const Tensor& trusted, std::int64_t row,
                                              std::int64_t last_row) const {
-  const double limit = 3 * folding_error + 1e-2 + (format_traits(out).is_requantised() ? output_quantization_error : 0);
+  const double limit =
+      3 * folding_error + 1e-2 + (format_traits(out).is_quantized_output() ? output_quantization_error : 0);
   for (std::int64_t column = 0; column < c.shape[1]; column += tile_side) {
     std::vector<double> values;
     std::vector<double> wanted;

@@ -345,8 +345,8 @@ std::vector<HostTensor> product_outputs(const ProductTask& task) {
   };
   const FormatTraits& traits = format_traits(p.out);
   std::vector<HostTensor> outputs;
-  outputs.push_back(make_host_tensor("c", traits.is_requantised() ? Format::fp8_e4m3 : p.out, rows_of(p.n)));
-  if (traits.is_requantised() && traits.has_scales()) {
+  outputs.push_back(make_host_tensor("c", traits.is_quantized_output() ? Format::fp8_e4m3 : p.out, rows_of(p.n)));
+  if (traits.is_quantized_output() && traits.has_scales()) {
     const std::int64_t columns = scale_block_of(p.out, OperandRole::tokens, p.n).columns;
     outputs.push_back(make_host_tensor("c_scales", Format::fp32, rows_of(ceil_div(p.n, columns))));
   }
@@ -368,7 +368,7 @@ GroupedWeights grouped_weights(const ProductTask& task, const FindTensor& find) 
 
 Tensor grouped_output(const GroupedProblem& problem, const FindTensor& find) {
   Tensor c = find("c");
-  if (!format_traits(problem.out).is_requantised()) {
+  if (!format_traits(problem.out).is_quantized_output()) {
     return c;
   }
   c.format = problem.out;

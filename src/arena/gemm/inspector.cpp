@@ -10,7 +10,7 @@
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
 #include "reference/output_format.hpp"
-#include "reference/requantised.hpp"
+#include "reference/quantized_output.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -57,7 +57,7 @@ class ProductInspector final : public Inspector {
 
   [[nodiscard]] Look choose(Random& random) const override {
     const GroupedProblem& p = task_.problem;
-    const bool has_scales = format_traits(p.out).is_requantised() && format_traits(p.out).has_scales();
+    const bool has_scales = format_traits(p.out).is_quantized_output() && format_traits(p.out).has_scales();
     const std::int64_t shared = has_scales ? reference::columns_per_scale(p.out, p.n) : 1;
     const std::int64_t columns = has_scales ? shared : std::min(columns_of_a_look, p.n);
     const std::int64_t rows = p.layout == RowLayout::slots ? p.experts * p.rows : p.rows;
@@ -74,8 +74,8 @@ class ProductInspector final : public Inspector {
 
   [[nodiscard]] std::string fault_in(const Look& look, const InputsOfCall& inputs, std::uint8_t poison) const override {
     const RowPart& part = look.parts.front();
-    if (format_traits(comparison_.out).is_requantised()) {
-      return fault_in_requantised(look, inputs, poison);
+    if (format_traits(comparison_.out).is_quantized_output()) {
+      return fault_in_quantized(look, inputs, poison);
     }
     std::vector<std::uint8_t> bytes = part.bytes;
     const Tensor there = Tensor::contiguous(bytes.data(), comparison_.out, {1, part.columns});
@@ -127,8 +127,8 @@ class ProductInspector final : public Inspector {
 
  private:
   /// Checks a dynamic scale of an FP8 output and all that it multiplies, or some values under a static scale.
-  [[nodiscard]] std::string fault_in_requantised(const Look& look, const InputsOfCall& inputs,
-                                                 std::uint8_t poison) const {
+  [[nodiscard]] std::string fault_in_quantized(const Look& look, const InputsOfCall& inputs,
+                                               std::uint8_t poison) const {
     const RowPart& part = look.parts.front();
     const GroupedCall call = judged_call(task_, inputs);
     if (call.owned.tokens[static_cast<std::size_t>(part.row)] < 0) {

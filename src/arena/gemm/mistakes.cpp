@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "reference/activation.hpp"
-#include "reference/requantised.hpp"
+#include "reference/quantized_output.hpp"
 
 namespace thresher::arena {
 namespace {

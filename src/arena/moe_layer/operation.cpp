@@ -197,7 +197,7 @@ class LayerOperation final : public Operation {
   [[nodiscard]] bool uses_every_element(const Problem& problem) const override {
     const LayerTask& task = layer_task(problem);
     const ChoiceCounts counts = choice_counts(task);
-    return !format_traits(task.problem.intermediate).is_requantised() && counts.rows == task.choices() &&
+    return !format_traits(task.problem.intermediate).is_quantized_output() && counts.rows == task.choices() &&
            counts.active_experts == task.problem.experts;
   }
 

@@ -142,7 +142,7 @@ FinishParams finish_params(const ProductProblem& problem, const CallTensors& cal
     params.limit = problem.activation->limit;
     params.up_offset = problem.activation->up_offset;
   }
-  if (format_traits(c.format).is_requantised()) {
+  if (format_traits(c.format).is_quantized_output()) {
     params.output_scales = output_scales(c);
   }
   return params;
@@ -212,7 +212,7 @@ void add_common_accesses(const ProductProblem& problem, bool is_profiled, std::v
     read(row_ids_index, Access::Use::depends_on_previous);
   }
   accesses.push_back({Access::Memory::tensor, output_index, Access::Use::writes});
-  if (format_traits(problem.out).is_requantised()) {
+  if (format_traits(problem.out).is_quantized_output()) {
     const bool is_given = !format_traits(problem.out).has_scales();
     accesses.push_back({is_given ? Access::Memory::global_scale : Access::Memory::scales, output_index,
                         is_given ? Access::Use::depends_on_previous : Access::Use::writes});

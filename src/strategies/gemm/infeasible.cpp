@@ -20,7 +20,7 @@ void check_groups(const ProductProblem& problem, const pipeline::TileWidths& til
               tile_outputs, most);
   }
   if (tile_widths.least > tile_widths.most) {
-    found.say("tile: {} tokens at the least are more than the {} at the most", tile_widths.least, tile_widths.most);
+    found.say("tile: {} tokens at least are more than the {} at most", tile_widths.least, tile_widths.most);
   }
   const bool is_doubled = (tile_widths.most & (tile_widths.most - 1)) == 0;
   const bool has_steps = tile_widths.step != 0 && tile_widths.most > pipeline::doubled_widths;

@@ -131,7 +131,7 @@ DeviceProgram quantize_rows_program() {
                         .kernels = {},
                         .options = {}};
   for (const Format out : output_formats) {
-    if (format_traits(out).is_requantised()) {
+    if (format_traits(out).is_quantized_output()) {
       program.kernels.push_back(quantize_rows_kernel_name(out));
     }
   }

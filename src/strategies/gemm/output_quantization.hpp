@@ -76,7 +76,7 @@ struct WithOutputQuantization : Products {
 
  private:
   static bool is_split(const ProductProblem& problem) {
-    return format_traits(problem.out).is_requantised() && Products::quantizes_in_second_pass(problem);
+    return format_traits(problem.out).is_quantized_output() && Products::quantizes_in_second_pass(problem);
   }
   static ProductProblem product(const ProductProblem& problem) {
     return is_split(problem) ? unrounded(problem) : problem;

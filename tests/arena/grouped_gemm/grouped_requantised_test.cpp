@@ -11,7 +11,7 @@
 namespace thresher::arena {
 namespace {
 
-ProductTask requantized_task(Format out, RowLayout layout = RowLayout::packed) {
+ProductTask quantized_task(Format out, RowLayout layout = RowLayout::packed) {
   ProductTask task;
   task.problem = {.n = 256, .k = 80, .layout = layout, .a = Format::bf16, .b = Format::bf16, .out = out};
   task.problem.activation = Activation{};
@@ -24,27 +24,27 @@ ProductTask requantized_task(Format out, RowLayout layout = RowLayout::packed) {
   return completed(std::move(task));
 }
 
-std::vector<ProductTask> requantized_tasks() {
-  return {requantized_task(Format::fp8_block),
-          requantized_task(Format::fp8_block, RowLayout::slots),
-          requantized_task(Format::fp8_block, RowLayout::gathered),
-          requantized_task(Format::fp8_row),
-          requantized_task(Format::fp8_tensor),
-          requantized_task(Format::fp8_tensor, RowLayout::slots)};
+std::vector<ProductTask> quantized_tasks() {
+  return {quantized_task(Format::fp8_block),
+          quantized_task(Format::fp8_block, RowLayout::slots),
+          quantized_task(Format::fp8_block, RowLayout::gathered),
+          quantized_task(Format::fp8_row),
+          quantized_task(Format::fp8_tensor),
+          quantized_task(Format::fp8_tensor, RowLayout::slots)};
 }
 
-Finding judged_requantised(const ProductTask& task, const GroupedKernel& kernel,
-                           Distribution distribution = Distribution::normal) {
+Finding judged_quantized(const ProductTask& task, const GroupedKernel& kernel,
+                         Distribution distribution = Distribution::normal) {
   FakeRig rig;
   const Trial trial = make_trial(problem_of(task), distribution, {DeviceKind::cpu}, 11);
   return run_trial(trial, PlantedGroupedContestant([&] { return kernel; }), rig).finding;
 }
 
-TEST(GroupedRequantised, HonestKernelsPass) {
+TEST(GroupedQuantized, HonestKernelsPass) {
   const auto library = library_registry(Device::cpu())->create({"grouped_dual_gemm", "by_expert"});
-  for (const ProductTask& task : requantized_tasks()) {
+  for (const ProductTask& task : quantized_tasks()) {
     for (const Distribution distribution : {Distribution::integers, Distribution::specials}) {
-      const Finding planted = judged_requantised(task, [](GroupedKernelCall& call) { call.compute(); }, distribution);
+      const Finding planted = judged_quantized(task, [](GroupedKernelCall& call) { call.compute(); }, distribution);
       EXPECT_TRUE(planted.correct) << label_of(task) << " " << name(distribution) << ": " << planted.sentence;
       FakeRig rig;
       const Trial trial = make_trial(problem_of(task), distribution, {DeviceKind::cpu}, 7);
@@ -73,7 +73,7 @@ void halve_scales(GroupedKernelCall& call) {
   }
 }
 
-TEST(GroupedRequantised, WrongScalesAreFound) {
+TEST(GroupedQuantized, WrongScalesAreFound) {
   struct WrongScale {
     const char* fault;
     GroupedKernel kernel;
@@ -110,14 +110,14 @@ TEST(GroupedRequantised, WrongScalesAreFound) {
          scales_of(call)[2 * call.call.owned.groups.back().end()] = 1;
        }}};
   for (const WrongScale& wrong : all) {
-    const Finding finding = judged_requantised(requantized_task(Format::fp8_block), wrong.kernel);
+    const Finding finding = judged_quantized(quantized_task(Format::fp8_block), wrong.kernel);
     EXPECT_FALSE(finding.correct);
     EXPECT_EQ(finding.fault, wrong.fault) << finding.sentence;
   }
 }
 
-TEST(GroupedRequantised, TheInspectorSeesWrongScalesAndCodes) {
-  const ProductTask task = requantized_task(Format::fp8_block);
+TEST(GroupedQuantized, TheInspectorSeesWrongScalesAndCodes) {
+  const ProductTask task = quantized_task(Format::fp8_block);
   const Problem problem = problem_of(task);
   const auto inputs = product_inputs(task, Distribution::normal, 5);
   InputsOfCall pointers;

@@ -8,7 +8,7 @@
 #include "arena/gemm/inputs.hpp"
 #include "arena/gemm/task.hpp"
 #include "arena/planted.hpp"
-#include "formats/requantise.hpp"
+#include "formats/quantize_row.hpp"
 #include "reference/grouped_judgement.hpp"
 
 namespace thresher::arena {
@@ -28,7 +28,7 @@ struct GroupedKernelCall {
       const std::int64_t first = call.owned.groups[static_cast<std::size_t>(part.expert)].first;
       std::size_t i = 0;
       for (const std::int64_t row : part.region.rows) {
-        if (format_traits(call.problem.out).is_requantised()) {
+        if (format_traits(call.problem.out).is_quantized_output()) {
           std::vector<float> values;
           for (; values.size() < part.region.columns.size(); ++i) {
             values.push_back(static_cast<float>(outputs.value[i]));

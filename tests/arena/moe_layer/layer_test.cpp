@@ -147,7 +147,7 @@ TEST(LayerArena, MistakesOfTheChainAreFound) {
   }
 }
 
-TEST(LayerArena, AnIntermediateThatIsNotRequantisedIsFound) {
+TEST(LayerArena, AnIntermediateThatIsNotQuantizedIsFound) {
   for (const Format other : {Format::bf16, Format::fp8_row}) {
     const Finding finding = judged(quantised(), [&](LayerKernelCall& call) {
       call.task.problem.intermediate = other;

@@ -31,7 +31,7 @@ constexpr int other_registers = 40;
 
 /// FP8 where tokens are FP8 too, and 16 bits where these are quantized: the fused kernels take all other dual GEMMs.
 bool takes_dual_gemm(const ProductProblem& problem) {
-  return is_fp8(problem.a) || format_traits(problem.out).is_requantised();
+  return is_fp8(problem.a) || format_traits(problem.out).is_quantized_output();
 }
 
 bool takes_operands(const ProductProblem& problem) {

@@ -35,7 +35,7 @@ KnobTable<Config> make_table() {
        from_problem(flag("gathered", &Config::gathered, "")),
        range("math_warpgroups", &Config::math_warpgroups, 1, 7, 1, "warpgroups that multiply, 64 rows of weights each"),
        only_where<Config>(grouped, number("least_tokens", &Config::least_tokens, {8, 16, 32, 64, 128},
-                                          "grouped: columns of a tile at the least")),
+                                          "grouped: columns of a tile at least")),
        number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 96, 128, 160, 192, 256},
               "the most tokens of a tile"),
        only_where<Config>(grouped,

@@ -1,4 +1,4 @@
-#include "formats/requantise.hpp"
+#include "formats/quantize_row.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -45,7 +45,7 @@ float largest_or_nan(std::span<const float> values) {
 
 /// Returns the scale's code.
 std::uint8_t write_nvfp4(std::span<const float> values, float global_scale, std::uint8_t* pairs) {
-  const std::uint8_t scale = requantized_nvfp4_scale(largest_or_nan(values), global_scale);
+  const std::uint8_t scale = quantized_nvfp4_scale(largest_or_nan(values), global_scale);
   const float step = e4m3_to_float(scale) * global_scale;
   for (std::size_t i = 0; i < values.size(); i += 2) {
     pairs[i / 2] = static_cast<std::uint8_t>(e2m1_of(values[i], step) | e2m1_of(values[i + 1], step) << 4);
@@ -55,7 +55,7 @@ std::uint8_t write_nvfp4(std::span<const float> values, float global_scale, std:
 
 }  // namespace
 
-float requantized_fp8_scale(float amax, bool power_of_two) {
+float quantized_fp8_scale(float amax, bool power_of_two) {
   if (amax == 0.0F) {
     return 1.0F;
   }
@@ -67,7 +67,7 @@ float requantized_fp8_scale(float amax, bool power_of_two) {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(scale) + fraction) & ~fraction);
 }
 
-std::uint8_t requantized_nvfp4_scale(float amax, float global_scale) {
+std::uint8_t quantized_nvfp4_scale(float amax, float global_scale) {
   return float_to_e4m3(amax / (e2m1_max * global_scale));
 }
 
@@ -89,7 +89,7 @@ void quantize_row(const Tensor& matrix, std::int64_t row, std::span<const float>
       static_cast<std::uint8_t*>(scales)[at] = write_nvfp4(block, global, codes + column / 2);
       continue;
     }
-    const float scale = requantized_fp8_scale(largest_number(block), matrix.scales.powers_of_two);
+    const float scale = quantized_fp8_scale(largest_number(block), matrix.scales.powers_of_two);
     static_cast<float*>(scales)[at] = scale;
     write_fp8(block, scale, codes + column);
   }

@@ -11,10 +11,10 @@ namespace thresher::formats {
 
 /// The float32 scale of values whose maximum magnitude is `amax`: amax / 448, at least 2^-126, the smallest number
 /// whose reciprocal is finite; 1 where all values are 0. As a power of two it is rounded up. Infinity gives infinity.
-[[nodiscard]] float requantized_fp8_scale(float amax, bool power_of_two);
+[[nodiscard]] float quantized_fp8_scale(float amax, bool power_of_two);
 
 /// The e4m3 code of the scale of 16 values: amax / (6 · global scale), rounded to nearest and limited to 448.
-[[nodiscard]] std::uint8_t requantized_nvfp4_scale(float amax, float global_scale);
+[[nodiscard]] std::uint8_t quantized_nvfp4_scale(float amax, float global_scale);
 
 /// Writes one row of `matrix`, a quantized output in FP8 or NVFP4: its values, and its scales if the format has them. A
 /// value is divided by its scale, rounded to nearest even, and saturated. In FP8 NaN stays NaN and does not count for

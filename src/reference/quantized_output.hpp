@@ -1,6 +1,6 @@
 #pragma once
 /// The allowed values of quantized outputs: which scales are right for values known within a bound, and which numbers
-/// are right under a given scale. The definition is `formats/requantise.hpp`.
+/// are right under a given scale. The definition is `formats/quantize_row.hpp`.
 #include <cstdint>
 #include <span>
 

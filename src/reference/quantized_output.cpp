@@ -1,4 +1,4 @@
-#include "reference/requantised.hpp"
+#include "reference/quantized_output.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
-#include "formats/requantise.hpp"
+#include "formats/quantize_row.hpp"
 #include "formats/scales.hpp"
 
 namespace thresher::reference {
@@ -49,13 +49,12 @@ Amax amax_of(std::span<const ValueRange> values) {
 }
 
 double nvfp4_scale(double amax, double global_scale) {
-  const std::uint8_t code =
-      formats::requantized_nvfp4_scale(static_cast<float>(amax), static_cast<float>(global_scale));
+  const std::uint8_t code = formats::quantized_nvfp4_scale(static_cast<float>(amax), static_cast<float>(global_scale));
   return static_cast<double>(formats::e4m3_to_float(code));
 }
 
 double fp8_scale(double amax, bool power_of_two) {
-  return static_cast<double>(formats::requantized_fp8_scale(static_cast<float>(amax), power_of_two));
+  return static_cast<double>(formats::quantized_fp8_scale(static_cast<float>(amax), power_of_two));
 }
 
 bool is_power_of_two(double value) {
@@ -85,7 +84,8 @@ bool ScaleRange::holds(double scale) const {
 
 std::int64_t columns_per_scale(Format format, std::int64_t n) {
   const FormatTraits& traits = format_traits(format);
-  return traits.is_requantised() && traits.has_scales() ? scale_block_of(format, OperandRole::tokens, n).columns : 1;
+  return traits.is_quantized_output() && traits.has_scales() ? scale_block_of(format, OperandRole::tokens, n).columns
+                                                             : 1;
 }
 
 Region with_whole_scales(Region region, Format format, std::int64_t n) {
