@@ -32,8 +32,7 @@ KnobTable<Config> make_table(bool tokens_are_rows) {
        tokens_are_rows
            ? flag("by_turns", &Config::by_turns, "each consumer warpgroup takes tiles of its own; else all share each")
            : flag("by_turns", &Config::by_turns, "each takes tiles of its own: one finishes while another multiplies"),
-       of_columns(
-           number("least_tokens", &Config::least_tokens, {8, 16, 32, 64, 128}, "columns of a tile at least")),
+       of_columns(number("least_tokens", &Config::least_tokens, {8, 16, 32, 64, 128}, "columns of a tile at least")),
        tokens_are_rows ? range("block_tokens", &Config::block_tokens, 64, 256, 64, "the most tokens of a tile")
                        : number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 96, 128, 160, 192},
                                 "the most tokens of a tile"),
