@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 DENSE = "dual_gemm_h200_2026-11-21.json.xz"
 DENSE_FP8 = "dense_fp8_peers_h200_2026-11-23.json.xz"
-BF16_TOKENS = "quantized_outputs_h200_2026-11-27.txt"
+BF16_TOKENS = "requantised_outputs_h200_2026-11-27.txt"
 PLAIN = "python_host_cost_h200_2026-11-27.json"
 GROUPED = ("grouped_peers_with_triton_1_h200_2026-11-23.json", "grouped_peers_with_triton_2_h200_2026-11-23.json.xz")
 LAYERS = ("moe_layer_peers_h200_2026-11-23.json", "moe_layer_peers_gpt_oss_h200_2026-11-24.json")
