@@ -23,10 +23,10 @@ COLUMNS = [("PyTorch, cuBLAS", peers("torch", "16-bit"), None), ("DeepGEMM", pee
 COMPARISONS = [("BF16 over the best 16-bit peer", "16-bit", "16-bit"), ("NVFP4 exact over Humming", "nvfp4", "nvfp4"),
                ("NVFP4 exact over the best 16-bit peer", "nvfp4", "16-bit"),
                ("NVFP4 fast over Humming", "nvfp4 fast", "nvfp4"),
-               ("NVFP4 fast over the best FP8 peer that promotes", "nvfp4 fast", "fp8"),
-               ("FP8, promoted, over the best FP8 peer that promotes", "fp8", "fp8"),
+               ("NVFP4 fast over the best FP8 peer with FP32 accumulation", "nvfp4 fast", "fp8"),
+               ("FP8 with FP32 accumulation over the best FP8 peer with FP32 accumulation", "fp8", "fp8"),
                ("FP8 fast over PyTorch's", "fp8 fast", "fp8 fast"),
-               ("FP8 fast over the best FP8 peer that promotes", "fp8 fast", "fp8")]
+               ("FP8 fast over the best FP8 peer with FP32 accumulation", "fp8 fast", "fp8")]
 REGIMES = [("at most 16", 0, 16), ("16 to 64", 16, 64), ("64 to 128", 64, 128), ("128 and more", 128, math.inf)]
 
 

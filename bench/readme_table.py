@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the generated tables of README.md and docs/ between their markers, from files under measurements/.
+"""Writes the generated tables of docs/ between their markers, from files under measurements/.
 
   readme_table.py [--check]
 
@@ -21,7 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 DENSE = "dual_gemm_h200_2026-11-21.json.xz"
 DENSE_FP8 = "dense_fp8_peers_h200_2026-11-23.json.xz"
 BF16_TOKENS = "requantised_outputs_h200_2026-11-27.txt"
-PLAIN = "python_host_cost_h200_2026-11-27.json"
+PLAIN = "plain_products_h200_2026-11-29.json.xz"
+PLAIN_NVFP4 = "python_host_cost_h200_2026-11-27.json"
 GROUPED = ("grouped_peers_with_triton_1_h200_2026-11-23.json", "grouped_peers_with_triton_2_h200_2026-11-23.json.xz")
 LAYERS = ("moe_layer_peers_h200_2026-11-23.json", "moe_layer_peers_gpt_oss_h200_2026-11-24.json")
 LAYERS_FP8 = "moe_layer_fp8_peers_h200_2026-11-27.json"
@@ -36,11 +37,33 @@ PLANNED = {
     "fp8_block": {"256x4096x7168": "rows", "512x4096x7168": "rows", "256x3072x4096": "rows", "512x3072x7168": "rows"},
 }
 
+# What to do where a peer is faster, by the row's whole title.
+INSTEAD = {
+    "gate+up GEMM, BF16, 1 to 128 tokens": "name the strategy: `interleaved` or `sequential`",
+    "gate+up GEMM, FP8, 128×128 block scales, 256 tokens": "keep DeepGEMM",
+    "gate+up GEMM, NVFP4 weights, 256 to 2048 tokens, against FP8": "keep FP8 weights for large batches",
+    "gate+up GEMM, NVFP4 weights, 16 and 256 BF16 tokens": "keep BF16 weights for 256 tokens, or use FP16 tokens",
+    "plain GEMM, BF16, 1 to 256 tokens": "use cuBLAS for N = 8192 and K = 7168",
+    "plain GEMM, BF16, 1024 and 4096 tokens": "use cuBLAS",
+    "plain GEMM, NVFP4 weights, 16 FP16 tokens": "use Humming for one small product",
+    "MoE gate+up, BF16, up to 16 rows per expert": "keep the peer if each per cent counts",
+    "MoE gate+up, FP8 block scales, up to 16 rows per expert": "keep the peer if each per cent counts",
+    "MoE gate+up, FP8 block scales, more rows": "compare with DeepGEMM on your shapes",
+    "whole MoE layer, FP8 block scales": "keep Triton if each per cent counts",
+    "paged decode, BF16": "compare on your lengths",
+    "paged decode, sequences of different lengths": "compare on your lengths",
+    "prefill, BF16": "keep FlashAttention-3 for long sequences with head dimension 128",
+    "prefill, FP8 Q, K and V": "use cuDNN for long contiguous prefill",
+    "paged prefill, BF16": "keep FlashAttention-3",
+    "paged prefill, FP8 Q, K and V": "compare on your lengths",
+}
+
 # An H200: 16-bit operations per second at the highest clock, twice as many in FP8; bytes per second from memory.
 OPERATIONS_PER_S = 132 * 4096 * 1.98e9
 BYTES_PER_S = 4.30e12
 
 Pair = collections.namedtuple("Pair", "peer own")  # each a dict: mode -> µs
+Row = collections.namedtuple("Row", "operation peers pairs")
 
 
 def load(name):
@@ -104,7 +127,7 @@ def is_own(precision, name=""):
     return lambda row: row["kind"] == "thresher" and row["precision"] == precision and re.search(name, row["name"])
 
 
-# README: speed-ups
+# docs/performance: speed-ups
 
 def summary(found, mode):
     ratios = [one.peer[mode] / one.own[mode] for one in found]
@@ -122,6 +145,23 @@ def head(titles):
 
 
 def speed_up(operation, peers, found):
+    """A row of the table, from which its words are made."""
+    return Row(operation, peers, found)
+
+
+def continued(before, title):
+    """The whole title of a row that goes on from the row before."""
+    if not title.startswith("…"):
+        return title
+    words = title[2:]
+    base = before.partition(", against")[0]
+    if words.startswith("against"):
+        return f"{base}, {words}"
+    kept = base.split(", ")[0] if "weights" in words or "scales" in words else base.rpartition(", ")[0]
+    return f"{kept}, {words}"
+
+
+def speed_up_line(operation, peers, found):
     mean, span, figures = summary(found, "burst")
     if all("sustained" in one.own for one in found):
         slower_mean, slower_span, slower_figures = summary(found, "sustained")
@@ -176,11 +216,13 @@ def bf16_tokens():
 
 
 def plain():
-    peers = load(PLAIN)["peers"]
-    for words, case, peer in (("down projection, BF16, 16 tokens", "dense, bf16", "torch.mm"),
-                              ("… NVFP4 weights, 16 FP16 tokens", "dense, NVFP4 weights", "Humming")):
-        one = Pair({"burst": peers[case][peer]["kernel_us"]}, {"burst": peers[case]["thresher gemm_packed"]["kernel_us"]})
-        yield speed_up(words, "cuBLAS" if peer == "torch.mm" else "Humming", [one])
+    medians = [(row["m"], row["median_us"]) for row in rows_of(PLAIN)]
+    for words, wanted in (("plain GEMM, BF16, 1 to 256 tokens", range(257)), ("… 1024 and 4096 tokens", range(257, 4097))):
+        found = [Pair({"burst": times["cublas"]}, {"burst": times["thresher"]}) for m, times in medians if m in wanted]
+        yield speed_up(words, "cuBLAS", found)
+    case = load(PLAIN_NVFP4)["peers"]["dense, NVFP4 weights"]
+    one = Pair({"burst": case["Humming"]["kernel_us"]}, {"burst": case["thresher gemm_packed"]["kernel_us"]})
+    yield speed_up("plain GEMM, NVFP4 weights, 16 FP16 tokens", "Humming", [one])
 
 
 def grouped():
@@ -224,12 +266,30 @@ def prefill():
         yield speed_up(words, peers, found)
 
 
+def speed_up_rows():
+    return [row for part in (dense, bf16_tokens, plain, grouped, layers, decode, prefill) for row in part()]
+
+
 def speed_ups():
     return "\n".join(head(["operation", "compared with the fastest of", "cases", "geometric mean", "worst to best"])
-                     + [one for part in (dense, bf16_tokens, plain, grouped, layers, decode, prefill) for one in part()])
+                     + [speed_up_line(*row) for row in speed_up_rows()])
 
 
-# docs/kernels: times
+def losses():
+    """Every row of the table with a case in which the peer is at least 3 % faster in bursts, the largest mean loss first."""
+    found, title = [], ""
+    for row in speed_up_rows():
+        title = continued(title, row.operation)
+        ratios = [one.peer["burst"] / one.own["burst"] for one in row.pairs]
+        if min(ratios) <= 0.97:
+            count = sum(ratio < 1 for ratio in ratios)
+            found.append((statistics.geometric_mean(ratios), line([title, row.peers, f"{count} of {len(ratios)}", f"{min(ratios):.2f}×",
+                                                                   INSTEAD[title]])))
+    titles = head(["operation", "peers", "cases in which a peer is faster", "worst", "what to do"])
+    return "\n".join([*titles, *(words for _, words in sorted(found))])
+
+
+# docs/design/kernels: times
 
 def machine(result):
     gpu, driver, torch = result["machine"]["gpu"], result["machine"]["driver"], result["toolchain"]["torch"]
@@ -311,17 +371,18 @@ def grouped_times():
     return "\n".join([*grouped_table.times(cases), "", words, "", *grouped_table.ratios(cases)])
 
 
-def replaced(readme, begin, end, text):
+def replaced(page, begin, end, text):
     """The page with the text between two marker lines."""
-    if readme.count(begin) != 1 or readme.count(end) != 1:
-        raise SystemExit(f"README needs the lines {begin} and {end} once each")
-    head, rest = readme.split(begin)
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise SystemExit(f"the page needs the lines {begin} and {end} once each")
+    head, rest = page.split(begin)
     return f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}"
 
 
-BLOCKS = [("README.md", "measurements", speed_ups), ("docs/kernels/dual-gemm.md", "measurements", dense_bf16),
-          ("docs/kernels/nvfp4.md", "measurements", dense_nvfp4), ("docs/kernels/attention.md", "measurements", prefill_times),
-          ("docs/kernels/grouped-gemm.md", "grouped measurements", grouped_times)]
+BLOCKS = [("docs/performance/index.md", "measurements", speed_ups), ("docs/performance/index.md", "losses", losses),
+          ("docs/design/kernels/dual-gemm.md", "measurements", dense_bf16),
+          ("docs/design/kernels/nvfp4.md", "measurements", dense_nvfp4), ("docs/design/kernels/attention.md", "measurements", prefill_times),
+          ("docs/design/kernels/grouped-gemm.md", "grouped measurements", grouped_times)]
 
 
 def main():

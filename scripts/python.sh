@@ -7,13 +7,14 @@
 #                                                 With CI=true the pinned one is fetched too
 #        scripts/python.sh cuda BUILD             prints an environment with NVIDIA's packages that stand in for a CUDA toolkit
 #        scripts/python.sh formatter BUILD        prints an environment with the formatter of the sources
+#        scripts/python.sh docs BUILD             prints an environment with the tools of the documentation
 #        scripts/python.sh headers BUILD          prints CMake's options for the headers of the frameworks that were fetched
 #        scripts/python.sh jax BUILD              shows JAX to it, and fetches it once for a machine
 #        scripts/python.sh pytest BUILD FILE [on_demand]  runs python/tests/FILE there: the tests that are always run, or the others
 # What is fetched is pinned in python/constraints.txt and kept in $XDG_CACHE_HOME/thresher. Exit status 77: left out, and why.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
-action=${1:?wheel, cuda, formatter, headers, torch, jax or pytest}
+action=${1:?wheel, cuda, docs, formatter, headers, torch, jax or pytest}
 build=$(cd "${2:?a build folder}" && pwd)
 wheel=$build/wheel
 environment=$wheel/environment
@@ -102,6 +103,9 @@ include_of() {
 case $action in
   cuda)
     packages cuda $(of nvidia-cuda-runtime nvidia-cuda-nvrtc nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump)
+    ;;
+  docs)
+    packages docs $(grep -v '^#' "$source/docs/requirements.txt")
     ;;
   formatter)
     packages formatter $(of clang-format)

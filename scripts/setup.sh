@@ -2,7 +2,7 @@
 
 build_packages=(build-essential cmake ninja-build libdnnl-dev libhwy-dev libboost-context-dev libtomlplusplus-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libsqlite3-dev libssl-dev libdlpack-dev libjs-chart.js python3 python3-venv)
-test_packages=(libgtest-dev libbenchmark-dev chromium)
+test_packages=(libgtest-dev libbenchmark-dev chromium doxygen)
 
 setup_source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 thresher_gpu=ON

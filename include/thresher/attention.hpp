@@ -36,7 +36,7 @@ struct AttentionProblem {
   std::optional<Format> kv_format{};
   /// The format of q: empty for `format`, or fp8_e4m3 if kv_format is too; its values are multiplied by q_descale. A
   /// GPU may then also round the softmax weights to fp8_e4m3; its tolerance accounts for this
-  /// (docs/kernels/attention.md).
+  /// (docs/design/kernels/attention.md).
   std::optional<Format> q_format{};
   bool causal = false;
   std::optional<float> scale{};   ///< 1/√head_dim when empty; any finite number, also 0 or negative

@@ -94,8 +94,8 @@ class PackedWeights {
 };
 
 struct DualGemmOptions {
-  /// Empty: the strategy that a tournament on such a device measured fastest (docs/planner.md), otherwise the planner's
-  /// choice. If given: one of `dual_gemm_strategies(device)`.
+  /// Empty: the strategy that a tournament on such a device measured fastest (docs/design/planner.md), otherwise the
+  /// planner's choice. If given: one of `dual_gemm_strategies(device)`.
   std::string strategy{};
   /// Knobs of a strategy that override the planner, as `thresher plan` prints them. The knob `numerics` says how `plan`
   /// packs raw weights, {{"numerics", "fast"}}; packed weights have numerics of their own.

@@ -1,6 +1,6 @@
 /* What a kernel of your own is given in a tournament, and functions for a first version of it.
  *
- * Plain C++ that NVRTC, nvcc and any host compiler take; see docs/bring-your-own.md. On the GPU the kernel is
+ * Plain C++ that NVRTC, nvcc and any host compiler take; see docs/harness/bring-your-own.md. On the GPU the kernel is
  *
  *   extern "C" __global__ void my_kernel(thresher_own_dual_gemm call)
  *

@@ -14,7 +14,7 @@ def blocks(document):
     return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/guides/python.md", "docs/start/quickstart-pytorch.md"])
 def test_blocks_run(document):
     pytest.importorskip("torch", reason="torch is not installed: the documents' blocks are left out")
     found = blocks(document)

@@ -90,7 +90,7 @@ def test_nvfp4_weights():
 
 @pytest.mark.parametrize("per", ["tensor", "row", "block"])
 def test_fp8_operands(per):
-    """Sums of the matrix unit, which cuts them off (docs/numerics.md)."""
+    """Sums of the matrix unit, which cuts them off (docs/reference/numerics.md)."""
     (a, dense_a), (b1, dense1), (b2, dense2) = fp8(TOKENS, 256, per, tokens=True), fp8(256, 256, per), fp8(256, 256, per)
     exact, error = definition.dual_gemm(dense_a, dense1, dense2)
     check(tt.dual_gemm_packed(a, tt.pack(b1, b2), 256, out_dtype=torch.float32), exact, 64 * error)

@@ -228,10 +228,10 @@ def test_inside_of_a_program(normal):
 
 
 def test_the_document():
-    text = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "guides" / "python.md").read_text()
     found = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(found) == 1
-    exec(compile(found[0], "docs/python.md", "exec"), {})
+    exec(compile(found[0], "docs/guides/python.md", "exec"), {})
 
 
 @pytest.mark.parametrize("derive", [

@@ -216,7 +216,7 @@ def test_experts_round_tokens_to_fp8():
 
 
 def in_fp8(rows):
-    """FP8 of rows [rows, K], a scale for 128 of each: the definition in docs/numerics.md."""
+    """FP8 of rows [rows, K], a scale for 128 of each: the definition in docs/reference/numerics.md."""
     found = thresher.Fp8(torch.empty(rows.shape, dtype=torch.float8_e4m3fn), torch.empty(len(rows), -(-rows.shape[1] // 128)), per="block")
     for block, part in enumerate(rows.float().split(128, 1)):
         largest = part.abs().amax(1)

@@ -36,7 +36,7 @@ constexpr const char* gated_mlp_help =
     "MXFP4 blocks of mlp.experts.{gate_up,down}_proj (gpt-oss), which are held as NVFP4, exactly. What reads x has x\n"
     "[T,hidden size] and for experts, as the model's router chose them, topk_ids (I32 or I64 [T,top k]) and\n"
     "topk_weights (F32 [T,top k]); ids that are no expert's are skipped. Shared experts are left out. config.json\n"
-    "beside the weights says which activation it is, unless --activation does. docs/layers.md has examples.";
+    "beside the weights says which activation it is, unless --activation does. docs/guides/layers.md has examples.";
 
 struct LayerArguments {
   OperandOptions operands;

@@ -17,7 +17,7 @@ const char* const checkpoint_help =
     "(F8_E4M3 [rows,K/16]) and a global scale, NAME_scale_2 that multiplies (ModelOpt) or, beside NAME_packed,\n"
     "NAME_global_scale that divides (compressed-tensors), or MXFP4: NAME_packed or NAME with NAME_scale (U8 "
     "[rows,K/32]).\n"
-    "docs/checkpoints.md has examples.";
+    "docs/guides/checkpoints.md has examples.";
 
 void add_checkpoint(CLI::App& command, std::vector<std::string>& in, const std::string& what) {
   command

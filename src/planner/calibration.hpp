@@ -5,7 +5,7 @@
 
 namespace thresher::planner {
 
-/// Defaults: fitted to early kernels on an H200 (docs/planner.md).
+/// Defaults: fitted to early kernels on an H200 (docs/design/planner.md).
 struct Calibration {
   double matrix_efficiency = 1.0;     ///< of the tensor cores' rate at the measured clock, in a steady main loop
   double library_efficiency = 0.835;  ///< the same for cuBLASLt

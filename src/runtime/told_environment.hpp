@@ -11,8 +11,8 @@ namespace thresher::runtime {
 
 enum class Told : std::uint8_t { kernel, compiler };
 
-/// "NAME=value" for each allowed variable of this process (docs/confinement.md lists them), and those of `own`, which
-/// the judge sets. `own` comes before the host's.
+/// "NAME=value" for each allowed variable of this process (docs/harness/confinement.md lists them), and those of `own`,
+/// which the judge sets. `own` comes before the host's.
 [[nodiscard]] std::vector<std::string> environment_for(
     Told whom, std::initializer_list<std::pair<const char*, std::string>> own = {});
 

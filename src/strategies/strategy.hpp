@@ -3,8 +3,8 @@
 ///
 /// Everything here is pure: no GPU is needed, and nothing is compiled. A new strategy is a folder
 /// src/strategies/<operation>/<strategy>/ with its Config, its KnobTable, its device code and a family
-/// (kernel_strategy.hpp). Its name goes into strategies/<operation>/registry.cpp. docs/architecture.md walks through
-/// it.
+/// (kernel_strategy.hpp). Its name goes into strategies/<operation>/registry.cpp. docs/design/architecture.md walks
+/// through it.
 #include <cstdint>
 #include <optional>
 #include <span>

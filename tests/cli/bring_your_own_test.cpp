@@ -1,4 +1,4 @@
-// The quick start of docs/bring-your-own.md, typed as it stands there.
+// The quick start of docs/harness/bring-your-own.md, typed as it stands there.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -12,11 +12,11 @@ using nlohmann::json;
 
 /// What the page tells a user without a GPU to type, without the command's name.
 std::string documented_arguments() {
-  const std::string page = slurp(THRESHER_SOURCE_DIR "/docs/bring-your-own.md");
+  const std::string page = slurp(THRESHER_SOURCE_DIR "/docs/harness/bring-your-own.md");
   const std::string prompt = "$ thresher tournament small.toml --pitch naive-cpu.toml";
   const std::size_t begin = page.find(prompt);
   if (begin == std::string::npos) {
-    throw std::runtime_error("docs/bring-your-own.md no longer says " + prompt);
+    throw std::runtime_error("docs/harness/bring-your-own.md no longer says " + prompt);
   }
   const std::string line = page.substr(begin, page.find('\n', begin) - begin);
   return line.substr(std::string("$ thresher ").size(), line.find('#') - std::string("$ thresher ").size());

@@ -1,4 +1,4 @@
-// The plan of the house (docs/architecture.md), held against the includes.
+// The plan of the house (docs/design/architecture.md), held against the includes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,8 +52,8 @@ Layers allowed_layers() {
   return all;
 }
 
-/// The rooms of the arena from the lowest to the highest (docs/architecture.md): a room includes those of the rows
-/// above its own, and never one of its own row. A file of src/arena itself is a room of its own.
+/// The rooms of the arena from the lowest to the highest (docs/design/architecture.md): a room includes those of the
+/// rows above its own, and never one of its own row. A file of src/arena itself is a room of its own.
 const std::vector<std::vector<std::string>> arena_rooms = {
     {"random", "text_file", "progress", "match_time", "config"},  // nothing of the arena
     {"timing"},                                                   // clocks, statistics, what is timed

@@ -30,7 +30,7 @@ std::vector<CalibrationSample> measured() {
   return samples;
 }
 
-// docs/planner.md tells these numbers.
+// docs/design/planner.md tells these numbers.
 TEST(Calibrate, TheDefaultsAreNearWhatTheyWereFittedTo) {
   const PredictionError error = prediction_error(measured(), device_spec("H200"), {});
   EXPECT_EQ(error.samples, 66U);

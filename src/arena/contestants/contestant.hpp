@@ -43,7 +43,7 @@ class Contestant {
   /// Limits its matches to `time`; processes of its own do not outlast them.
   void keep_to(std::shared_ptr<MatchTime> time) { match_time_ = std::move(time); }
 
-  /// The definition that judges its outputs: `fast` is judged on quantized operands (docs/numerics.md).
+  /// The definition that judges its outputs: `fast` is judged on quantized operands (docs/reference/numerics.md).
   [[nodiscard]] virtual Numerics numerics() const { return Numerics::exact; }
   /// Why the contestant does not support the problem's formats, in one sentence; empty when it does.
   [[nodiscard]] virtual std::string unsupported_reason(const Problem&) const { return ""; }

@@ -1,5 +1,6 @@
 #pragma once
-/// Kernels of contestants in the emulator (docs/emulator.md): what the gate `race-free` and `thresher emulate` run.
+/// Kernels of contestants in the emulator (docs/design/emulator.md): what the gate `race-free` and `thresher emulate`
+/// run.
 ///
 /// To add an operation, write two classes in the operation's folder. An EmulatedKernel is one kernel with its knobs and
 /// its launches on a small problem. An EmulatedOperation finds the kernel that a contestant would launch;

@@ -15,8 +15,8 @@
 namespace thresher::arena {
 namespace {
 
-/// Below these factors nothing is proved, however quiet the run (docs/audit-and-honesty.md argues for each). Above them
-/// the spread of the run's own samples decides.
+/// Below these factors nothing is proved, however quiet the run (docs/harness/audit-and-honesty.md argues for each).
+/// Above them the spread of the run's own samples decides.
 constexpr double floor_of_disturbance = 1.05;  // a machine that works more is warmer and slower
 constexpr double floor_of_other_data = 1.15;   // a card draws more power on some data than on others
 constexpr double floor_of_seen_inputs = 1.02;  // nothing differs between the two but what is remembered

@@ -15,7 +15,7 @@ namespace thresher::arena {
 class OperandSource {
  public:
   OperandSource(const DualGemmProblem& gemm, ScaleLayout layout, Distribution distribution, std::uint64_t seed);
-  /// The next one, [rows, k]. "a" is no weight; gates of integers are made with "b1" (docs/tournament.md).
+  /// The next one, [rows, k]. "a" is no weight; gates of integers are made with "b1" (docs/harness/tournament.md).
   [[nodiscard]] HostTensor draw(const std::string& name, std::int64_t rows);
 
  private:

@@ -20,8 +20,8 @@ constexpr int turns = 8;
 constexpr std::size_t first_turns = 3;
 /// Series that must agree in sequence: a machine that changes its speed now and then cannot cause that.
 constexpr int series = 2;
-/// The least effects that count (docs/audit-and-honesty.md); above them the spread of the samples decides. New inputs
-/// were written a moment ago and seen ones were not, which caches notice.
+/// The least effects that count (docs/harness/audit-and-honesty.md); above them the spread of the samples decides. New
+/// inputs were written a moment ago and seen ones were not, which caches notice.
 constexpr double floor_of_seen_inputs = 1.1;
 /// Honest kernels may depend a little on their data. Attention that updates its running maximum only when it rises has
 /// less to do on zeros, and a card draws less power. Timed data are never easy, so a kernel that saves less than half

@@ -201,7 +201,7 @@ class Operation {
                                                         const KernelVariant& variant) const;
   /// Whether its suites use one set of inputs that stays in the cache; else they use cold weights.
   [[nodiscard]] virtual bool is_timed_warm() const { return false; }
-  /// Whether pitches may bring kernels of their own for it (docs/bring-your-own.md).
+  /// Whether pitches may bring kernels of their own for it (docs/harness/bring-your-own.md).
   [[nodiscard]] virtual bool takes_user_kernels() const { return false; }
 };
 

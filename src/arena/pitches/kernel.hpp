@@ -1,5 +1,5 @@
 #pragma once
-/// A user kernel, as the [kernel] table of a pitch describes it (docs/bring-your-own.md).
+/// A user kernel, as the [kernel] table of a pitch describes it (docs/harness/bring-your-own.md).
 #include <array>
 #include <cstdint>
 #include <optional>

@@ -145,7 +145,7 @@ TEST(Predicted, OurOwnClaimsHoldWhatIsPredicted) {
   }
 }
 
-/// As docs/kernels/blackwell.md has it.
+/// As docs/design/kernels/blackwell.md has it.
 std::string row_of(const json& problem) {
   const auto interval = [&](const std::string& contestant) {
     const auto& all = problem["contestants"];
@@ -164,7 +164,7 @@ std::string row_of(const json& problem) {
 }
 
 TEST(Predicted, TheDocumentsTableIsTheFiles) {
-  const std::string document = *read_input_file(root + "/docs/kernels/blackwell.md").bytes;
+  const std::string document = *read_input_file(root + "/docs/design/kernels/blackwell.md").bytes;
   for (const json& problem : predicted_json()["dual_gemm"]) {
     EXPECT_NE(document.find(row_of(problem)), std::string::npos) << row_of(problem);
   }

@@ -21,8 +21,8 @@ constexpr int stream_keys(int head_dim, int value_dim) {
                                                                   : 128;
 }
 
-/// The choice, as measured (docs/kernels/attention.md). `few_queries`: no more than one warpgroup's rows; `direct`:
-/// logits that nothing but the scale changes.
+/// The choice, as measured (docs/design/kernels/attention.md). `few_queries`: no more than one warpgroup's rows;
+/// `direct`: logits that nothing but the scale changes.
 constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int value_dim, bool few_queries, bool direct) {
   const bool narrow = head_dim == 64 && value_dim == 64;
   const int math_warpgroups = few_queries ? 1 : narrow && direct ? 3 : 2;

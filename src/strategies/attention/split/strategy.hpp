@@ -7,7 +7,7 @@
 
 namespace thresher::strategies::attention {
 
-/// The choice for direct logits (docs/kernels/attention.md). `whole`: no row or key is missing or masked.
+/// The choice for direct logits (docs/design/kernels/attention.md). `whole`: no row or key is missing or masked.
 constexpr pipeline::attention::SplitConfig split_choice(int head_dim, int cluster, bool whole) {
   // Eight blocks that exchange 128 columns leave no registers for finer steps.
   const bool crowded = cluster == 8 && head_dim == 128;

@@ -70,8 +70,8 @@ const char* title(Preparation kind) {
 int prepared_bits(const Config& config) { return config.numerics == Numerics::fast ? 8 : 16; }
 
 /// The share of the tensor cores' rate in the loop for 128 tokens or more, from the first stage to the last. It was
-/// measured on an H200 (docs/kernels/nvfp4.md). `fast` makes as many fragments in half the time, and with few tokens
-/// for each of them it waits for that.
+/// measured on an H200 (docs/design/kernels/nvfp4.md). `fast` makes as many fragments in half the time, and with few
+/// tokens for each of them it waits for that.
 double dense_share(const Config& config) {
   const bool is_wide = config.block_tokens == 256;
   if (config.numerics == Numerics::fast) {

@@ -19,7 +19,7 @@ namespace thresher::strategies::gemm::fused {
 namespace {
 
 /// Few tokens leave a kernel waiting for memory from its first moment: starting it before the last one has ended pays
-/// there, and costs elsewhere (docs/kernels/dual-gemm.md).
+/// there, and costs elsewhere (docs/design/kernels/dual-gemm.md).
 constexpr std::int64_t max_tokens_of_dependent_launch = 128;
 
 constexpr int max_columns = 256;
