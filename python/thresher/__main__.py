@@ -1,4 +1,4 @@
-"""The command `thresher`: the program that lies beside this file, with the same arguments. `doctor` says besides what Python has."""
+"""The command `thresher`: the program beside this file, with the same arguments. `doctor` says besides what Python has."""
 
 import importlib.util
 import os

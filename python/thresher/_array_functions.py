@@ -153,7 +153,7 @@ class Functions:
             u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
         alpha, limit, up_offset: of "swiglu_clamped" alone; 1.702, 7 and 1 by default.
         out_dtype: float16, bfloat16 or float32; that of `a` by default (of Nvfp4 and Fp8 that of b1, else bfloat16).
-        out: [M, N], written instead; lies apart from the inputs. Rows may have gaps, elements of a row may not.
+        out: [M, N], written instead; must not overlap the inputs. Rows may have gaps, elements of a row may not.
 
         Products and activation are float32, rounded once. Returns [M, N].
         """
@@ -172,7 +172,7 @@ class Functions:
         b1, b2: as dual_gemm takes them, [N, K].
         numerics: "exact", or "fast" of NVFP4 weights on a Hopper GPU.
 
-        The array is their only copy: it can be saved, pickled and mapped from a file, and is read where it lies, which is at a
+        The array is their only copy: it can be saved, pickled and mapped from a file, and is read in place, which is at a
         multiple of 16 bytes, on a GPU of 256, as arrays of NumPy and CuPy do.
         """
         call = self._call().settled()
@@ -201,7 +201,7 @@ class Functions:
                          threads: int = 0, strategy: str | None = None) -> Array:
         """dual_gemm with weights that pack gave.
 
-        weights: uint8 [bytes], read where they lie: weights that are written over in place are seen, and so is their header.
+        weights: uint8 [bytes], read in place: weights that are written over in place are seen, and so is their header.
         Everything else as in dual_gemm. Raises InvalidArgumentError besides for bytes that are no such weights.
         """
         call = self._call()
@@ -256,7 +256,7 @@ class Functions:
 
         x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
             gave of down [K, N].
-        intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
+        intermediate_dtype: float16 or bfloat16, the intermediate, rounded once; that of x by default (of Nvfp4 and Fp8
             that of the weights, else bfloat16). Or it is quantized: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
             "nvfp4"; FP8 weights of down need FP8 on a GPU.
         intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4"; 1 by default.
@@ -299,18 +299,18 @@ class Functions:
                           threads: int = 0, strategy: str | None = None) -> Array:
         """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
 
-        Rows lie in one of three ways, said by int32 or int64:
+        Rows have one of three layouts, given by int32 or int64:
             offsets [E + 1]: rows offsets[e] … offsets[e + 1] − 1 of a [rows, K] and of the result [rows, N] are e's.
             offsets and row_ids [rows]: so are those of the result, whose row r takes row row_ids[r] // row_ids_divisor
-                of a [tokens, K]; ids that lie outside skip the row.
+                of a [tokens, K]; ids outside of it skip the row.
             counts [E]: the first counts[e] rows of slot e of a [E, capacity, K] and of the result [E, capacity, N].
-        Offsets that make no sense are limited to such as do.
+        Invalid offsets are clamped.
 
-        b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, how both lie in it: "gate_first", "up_first" or
+        b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, their order in it: "gate_first", "up_first" or
             "interleaved". float16, bfloat16, Nvfp4 or Fp8.
         bias1, bias2: [E, N], of one tensor [E, 2·N]; float32, float16 or bfloat16.
         row_weights: float32, float16 or bfloat16 [rows], of slots [E, capacity].
-        Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
+        Everything else as in dual_gemm. Padding rows are 0 in a new result and left alone in `out`.
         """
         return _run_grouped(self._call(), a, b1, b2, _options.activation_chosen(activation, alpha, limit, up_offset), order, offsets, counts, row_ids,
                         row_ids_divisor, bias1, bias2, row_weights, out_dtype, out, threads, strategy, ("b1", "bias1"))
@@ -363,16 +363,16 @@ class Functions:
             float8_e4m3fn, or its bytes as uint8.
         cu_seqlens_q, cu_seqlens_k: int32 or int64 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
             k and v [Tk, Hk, D]. Rows of q behind the last sequence give none: theirs of out are not written, of a new one 0.
-        block_table, seqused_k: int32 or int64 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
+        block_table, seqused_k: int32 or int64 [B, pages of a sequence] and [B], with cu_seqlens_q alone: paged KV cache; k and v are
             [pages, page size, Hk, D] in any strides, and key j of sequence b is row j % page size of page
             block_table[b, j // page size].
-        sinks: float32 [H]: a logit of each head that joins its rows' sums and brings no value.
+        sinks: float32 [H]: an attention sink: an extra logit of each head in the softmax denominator.
         q_descale, k_descale, v_descale: float32 [B, Hk], with 1 where one is shared: they multiply queries, keys and values in
             FP8. The heads of a group share that of queries.
         causal: query i sees keys up to i + Sk − Sq. window: keys to the left and to the right that are visible, −1 for all.
         scale: 1/√D by default. softcap: 0 for none, else c·tanh(s/c) after the scale.
-        out: of the type of q, with q in FP8 float16 or bfloat16, and of its shape, with the last dimension of v; lies apart from
-            the inputs. A new one is bfloat16 where q is in FP8.
+        out: of the type of q, with q in FP8 float16 or bfloat16, and of its shape, with the last dimension of v; must not overlap the
+            inputs. A new one is bfloat16 where q is in FP8.
 
         Returns the result, or with return_lse the result and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
         A row that may see no key gives 0 and −inf, or its sink.
@@ -414,11 +414,11 @@ class Functions:
         rotary_dim: even; 0 for D. Columns behind it stay as they are. theta: above 0, on a GPU from 1 on.
         cos_sin: float32 [positions, rotary_dim]: all cosines, then all sines, in place of theta.
         k_descale, v_descale: float32 [Hk], or [1] that all heads share, with FP8 pages alone: what is written is divided by them.
-        q: [T, H, D], turned into q_out, which may be q; a new array by default. k_out: as k, which it may be: the turned keys too.
+        q: [T, H, D]; after RoPE it is q_out, which may be q; a new array by default. k_out: as k, which it may be: the keys after RoPE too.
 
-        Turns are float32, rounded once. What is written lies apart from all else. A GPU looks at positions and slots when the call
-        runs: a slot that is not there writes nowhere, and a position is taken to be the nearest that is; on the CPU both are refused.
-        Returns the turned queries, or None without q. Raises InvalidArgumentError before anything is written.
+        RoPE is float32, rounded once. Outputs must not overlap anything else. A GPU looks at positions and slots when the call
+        runs: a slot that does not exist is not written, and a position is clamped; on the CPU both are refused.
+        Returns the queries after RoPE, or None without q. Raises InvalidArgumentError before anything is written.
         """
         call = self._call()
         rows, turned = call.optional("q", q), None

@@ -14,7 +14,7 @@ def described(values: Any, elements_per_value: int = 1) -> str:
 class Fp8:
     """A matrix [rows, K], or a stack [E, rows, K], in FP8: element = e4m3 value × float32 scale.
 
-    values: float8_e4m3fn (of NumPy the type of ml_dtypes) or uint8, its codes: [rows, K], K a multiple of 16.
+    values: float8_e4m3fn (of NumPy the type of ml_dtypes) or uint8, its bits: [rows, K], K a multiple of 16.
     scales: float32, contiguous; they multiply, as checkpoints' weight_scale and weight_scale_inv do.
     per: what one scale is of, and so the shape of the scales; a stack has E before it.
         "tensor": of the whole matrix: one element.

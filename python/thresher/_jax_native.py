@@ -91,7 +91,7 @@ def _given(shape: dict, buffers: Any, device: tuple) -> dict:
 
 
 def _run_on(function: str, given: dict, options: dict, results: list, where: dict) -> None:
-    """The function of thresher.numpy of that name, on operands wherever they lie."""
+    """The function of thresher.numpy of that name, on operands wherever they are."""
     activation = (_options.activation_of(*(options[name] for name in ("activation", "alpha", "limit", "up_offset")))
                   if "activation" in options else None)
     out = results[0]

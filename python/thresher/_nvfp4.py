@@ -8,7 +8,7 @@ from ._fp8 import described
 class Nvfp4:
     """A matrix [rows, K], or a stack [E, rows, K], in NVFP4: element = e2m1 value × e4m3 scale × global scale.
 
-    values: uint8 [rows, K/2], two e2m1 codes a byte, the low nibble first.
+    values: uint8 [rows, K/2], two e2m1 values a byte, the low nibble first.
     scales: uint8 or float8_e4m3fn; e4m3, one for each 16 values along K: [rows, K/16] with scale_layout "row_major"; with
         "blocked" (Blackwell's and cuBLAS's order of 128 by 4) any contiguous shape of so many bytes.
     global_scale: float32 of one element (of a stack [E]), or None for 1. It multiplies; checkpoints of the format
@@ -32,7 +32,7 @@ class Nvfp4:
     def of_mxfp4(cls, values: Any, exponents: Any) -> "Nvfp4":
         """A matrix in MXFP4, or a stack, exactly: element = e2m1 value × 2^(exponent − 127), of which 32 along K share one.
 
-        values: uint8 [rows, K/2] or [E, rows, K/2], two e2m1 codes a byte, the low nibble first, as compressed-tensors' weight_packed
+        values: uint8 [rows, K/2] or [E, rows, K/2], two e2m1 values a byte, the low nibble first, as compressed-tensors' weight_packed
             is; or blocks [E, rows, K/32, 16], as gpt-oss has them.
         exponents: uint8 (of torch float8_e8m0fnu, too), [rows, K/32] or [E, rows, K/32].
         Both are arrays of NumPy or tensors of torch, and so are the parts of the result. Raises InvalidArgumentError where the

@@ -1,4 +1,4 @@
-"""Packed weights as blocks of bytes (thresher.h): made, read where they lie, and described."""
+"""Packed weights as blocks of bytes (thresher.h): made, read in place, and described."""
 
 import ctypes as c
 import re
@@ -111,7 +111,7 @@ def block(operand: Operand) -> Block:
 
 
 def opened(kind: str, given: Block, check: bool = False) -> Handle:
-    """The weights in a block, read where they lie; `check`: all of their bytes are looked at."""
+    """The weights in a block, read in place; `check`: all of their bytes are looked at."""
     operand = given.operand
 
     def make() -> Handle:

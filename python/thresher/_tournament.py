@@ -1,4 +1,4 @@
-"""Tournaments, held by the command `thresher` that lies in this package: its gates, its ledger, its judge."""
+"""Tournaments, held by the command `thresher` in this package: its gates, its ledger, its judge."""
 
 import dataclasses
 import html
@@ -32,7 +32,7 @@ class Contestant:
     """Who competes, and what is claimed of it.
 
     kernel: a function `kernel(a, b1, b2)` that gives back C, or `kernel(a, b1, b2, out)` that writes it; a .py file that holds
-        one; or the name of a strategy of Thresher's own, "interleaved" or "attention/split". See docs/python.md for what a
+        one; or the name of a strategy of Thresher's own, "interleaved" or "attention/split". See docs/guides/python.md for what a
         kernel is given. On a GPU it may launch what can be captured in a CUDA graph: Triton's kernels, torch's operators.
     name: under which it is shown; of a function its own name, of a file the file's.
     entry: the function in a file.
@@ -41,7 +41,7 @@ class Contestant:
     workspace_bytes: a number or an expression of m, n and k: "m * n * 4".
     time_limit_s: seconds that one call may take, at most the tournament's call_seconds.
     baseline: the strategy that it is measured against; "two_pass" of the dual GEMM.
-    speedup, confidence, reason: the claim: by how much it is faster, one number or two that the speed-up lies between, with
+    speedup, confidence, reason: the claim: by how much it is faster, one number or two between which the speed-up is, with
         which probability, and why.
 
     Raises InvalidArgumentError with one sentence.
@@ -135,7 +135,7 @@ class Entry:
     suite: str
     contestant: str  # "dual_gemm/mine"
     baseline: str
-    verdict: str  # "accepted", "rejected", "failed at correct", …: docs/tournament.md has all
+    verdict: str  # "accepted", "rejected", "failed at correct", …: docs/harness/tournament.md has all
     sentence: str
     gates: dict[str, tuple[str, str]]  # by name: "passed", "failed", "not judged" or "skipped", and the gate's sentence
     times_us: dict[tuple[str, str], tuple[float, float, float]]  # by problem and mode: the median with its 95 % interval
@@ -202,7 +202,7 @@ def tournament(suite: Path | Sequence[Path], contestants: Sequence[Any] | None =
                device_table: str | None = None, seconds: float = 6.0, seed: int | None = None, ledger: Path | None = None,
                report: Path | None = None, progress: bool = False, match_seconds: float | None = None,
                call_seconds: float | None = None) -> Tournament:
-    """Lets contestants compete on suites of problems, through the gates of docs/tournament.md, and keeps what was found.
+    """Lets contestants compete on suites of problems, through the gates of docs/harness/tournament.md, and keeps what was found.
 
     suite: the name of a built-in suite ("origin", "decode", …), a TOML file, or several of them.
     contestants: functions, .py files (as a Contestant with its entry), names of strategies, pitches (.toml files) or

@@ -250,7 +250,7 @@ def _activation(activation: str, alpha: float | None, limit: float | None, up_of
 
 
 def pack(b1: Operand, b2: Operand, *, numerics: str = "exact") -> jax.Array:
-    """The weights of dual_gemm_packed as one uint8 array [bytes], as thresher.numpy.pack makes them: on the host, wherever they lie."""
+    """The weights of dual_gemm_packed as one uint8 array [bytes], as thresher.numpy.pack makes them: on the host, wherever they are."""
     return _packed_here(_on_host.pack, b1, b2, numerics=numerics)
 
 
@@ -400,7 +400,7 @@ def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, off
                       limit: float | None = None, up_offset: float | None = None, out_dtype: DType = None, threads: int = 0) -> jax.Array:
     """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
 
-    Everything as in thresher.numpy.grouped_dual_gemm. Rows that nobody owns are 0.
+    Everything as in thresher.numpy.grouped_dual_gemm. Padding rows are 0.
     """
     weights = _grouped.Weights(*(_optional(name, one) for name, one in (("b1", b1), ("b2", b2), ("bias1", bias1), ("bias2", bias2))), order)
     if b1 is None:
@@ -421,7 +421,7 @@ def grouped_gemm(a: Operand, b: Operand, *, offsets: Array | None = None, counts
                  row_weights: Array | None = None, out_dtype: DType = None, threads: int = 0) -> jax.Array:
     """(a·b[e]ᵀ + bias[e])·row_weight for the rows of each expert e: the down projection.
 
-    b: [E, N, K]; everything as in thresher.numpy.grouped_gemm. Rows that nobody owns are 0.
+    b: [E, N, K]; everything as in thresher.numpy.grouped_gemm. Padding rows are 0.
     """
     weights = _grouped.Weights(_operand("b", b), None, _optional("bias", bias), None, None)
     view = _grouped._view(weights, has_activation=False)

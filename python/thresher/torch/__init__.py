@@ -207,7 +207,7 @@ def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor |
         u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
     alpha, limit, up_offset: of "swiglu_clamped" alone; 1.702, 7 and 1 by default.
     out_dtype: float16, bfloat16 or float32, or their names; by default that of `a`, of Nvfp4 and Fp8 that of b1, of both bfloat16.
-    out: [M, N], written instead; lies apart from the inputs. Rows may have gaps, elements of a row may not.
+    out: [M, N], written instead; must not overlap the inputs. Rows may have gaps, elements of a row may not.
 
     Products and activation are float32, rounded once. Returns [M, N].
     """
@@ -256,7 +256,7 @@ def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, acti
                      out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """dual_gemm with weights that pack gave.
 
-    weights: uint8 [bytes], read where they lie. On the CPU their header is looked at in every call; on a GPU once, and again
+    weights: uint8 [bytes], read in place. On the CPU their header is looked at in every call; on a GPU once, and again
         when the tensor was written to outside of inference mode.
     n: N of the weights, as packed_info says, since torch.compile cannot look into them.
     out_dtype: as in dual_gemm; with Nvfp4 and Fp8 beside packed float16 it has to be said, for the same reason.
@@ -309,7 +309,7 @@ def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, acti
 
     x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
         gave of down [K, N].
-    intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
+    intermediate_dtype: float16 or bfloat16, the intermediate, rounded once; that of x by default (of Nvfp4 and Fp8
         that of the weights, else bfloat16). Or it is quantized: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
         "nvfp4"; FP8 weights of down need FP8 on a GPU.
     intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4"; 1 by default.
@@ -348,18 +348,18 @@ def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _
                       up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
 
-    Rows lie in one of three ways, said by int32 or int64; no host reads the lists on a GPU:
+    Rows have one of three layouts, given by int32 or int64; no host reads the lists on a GPU:
         offsets [E + 1]: rows offsets[e] … offsets[e + 1] − 1 of a [rows, K] and of the result [rows, N] are e's.
         offsets and row_ids [rows]: so are those of the result, whose row r takes row row_ids[r] // row_ids_divisor
-            of a [tokens, K]; ids that lie outside skip the row.
+            of a [tokens, K]; ids outside of it skip the row.
         counts [E]: the first counts[e] rows of slot e of a [E, capacity, K] and of the result [E, capacity, N].
-    Offsets that make no sense are limited to such as do.
+    Invalid offsets are clamped.
 
-    b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, how both lie in it: "gate_first", "up_first" or
+    b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, their order in it: "gate_first", "up_first" or
         "interleaved". float16, bfloat16, Nvfp4 (on the CPU) or Fp8.
     bias1, bias2: [E, N], of one tensor [E, 2·N]; float32, float16 or bfloat16.
     row_weights: float32, float16 or bfloat16 [rows], of slots [E, capacity].
-    Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
+    Everything else as in dual_gemm. Padding rows are 0 in a new result and left alone in `out`.
     """
     a, tokens = _tokens(a)
     values, scales = _weights(("b1", "b2"), (b1, b2))
@@ -456,14 +456,14 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
         bytes as uint8.
     cu_seqlens_q, cu_seqlens_k: int32 or int64 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
         k and v [Tk, Hk, D]. Rows of q behind the last sequence give none: theirs of the result are not written.
-    block_table, seqused_k: int32 or int64 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
+    block_table, seqused_k: int32 or int64 [B, pages of a sequence] and [B], with cu_seqlens_q alone: paged KV cache; k and v are
         [pages, page size, Hk, D] in any strides, and key j of sequence b is row j % page size of page block_table[b, j // page size].
-    sinks: float32 [H]: a logit of each head that joins its rows' sums and brings no value.
+    sinks: float32 [H]: an attention sink: an extra logit of each head in the softmax denominator.
     q_descale, k_descale, v_descale: float32 [B, Hk], with 1 where one is shared: they multiply queries, keys and values in FP8.
         The heads of a group share that of queries.
     causal: query i sees keys up to i + Sk − Sq. window: keys to the left and to the right that are visible, −1 for all.
     scale: 1/√D by default. softcap: 0 for none, else c·tanh(s/c) after the scale.
-    out: of the type of q, with q in FP8 float16 or bfloat16, and of its shape, with the last dimension of v; lies apart from the
+    out: of the type of q, with q in FP8 float16 or bfloat16, and of its shape, with the last dimension of v; must not overlap the
         inputs. A new one is bfloat16 where q is in FP8.
 
     Returns the result, or with return_lse the result and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
@@ -517,11 +517,11 @@ def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _T
     rotary_dim: even; 0 for D. Columns behind it stay as they are. theta: above 0, on a GPU from 1 on.
     cos_sin: float32 [positions, rotary_dim]: all cosines, then all sines, in place of theta.
     k_descale, v_descale: float32 [Hk], or [1] that all heads share, with FP8 pages alone: what is written is divided by them.
-    q: [T, H, D], turned into q_out, which may be q; a new tensor by default. k_out: as k, which it may be: the turned keys too.
+    q: [T, H, D]; after RoPE it is q_out, which may be q; a new tensor by default. k_out: as k, which it may be: the keys after RoPE too.
 
-    Turns are float32, rounded once. Everything is of one device; what is written lies apart from all else. A GPU looks at positions and
-    slots when the call runs: a slot that is not there writes nowhere, and a position is taken to be the nearest that is; on the CPU
-    both are refused. Returns the turned queries, or None without q. Raises InvalidArgumentError before anything is written.
+    RoPE is float32, rounded once. Everything is of one device; outputs must not overlap anything else. A GPU looks at positions and
+    slots when the call runs: a slot that does not exist is not written, and a position is clamped; on the CPU
+    both are refused. Returns the queries after RoPE, or None without q. Raises InvalidArgumentError before anything is written.
     """
     _expect_tensors(k=k, v=v, k_cache=k_cache, v_cache=v_cache, slots=slots)
     optional = _given(positions=positions, q=q, cos_sin=cos_sin, k_descale=k_descale, v_descale=v_descale, k_out=k_out)
@@ -543,7 +543,7 @@ def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _T
 def warm(call: _torch.nn.Module | Callable[[int], Any], rows: int | Iterable[int], *, choices: int = 1) -> None:
     """Plans and compiles ahead, so that no call has to, and CUDA graphs can be captured.
 
-    call: a module, of which every GatedMLP and MoE is warmed, for the device that it lies on; or a function that is called with a
+    call: a module, of which every GatedMLP and MoE is warmed, for its device; or a function that is called with a
         number of rows, makes what calls are to be warmed, and whose result is thrown away.
     rows: of tokens [rows, K]; a number stands for all from 1 up to it. Several numbers share a plan: they are rounded up by at
         most an eighth, or to a multiple of 16.

@@ -1,4 +1,4 @@
-"""Weights packed from tensors, which no operator of PyTorch does: they are read where they lie, once."""
+"""Weights packed from tensors, which no operator of PyTorch does: they are read in place, once."""
 
 from typing import Any
 

@@ -157,7 +157,7 @@ class MoE(modules.MoE):
     call is not for CUDA graphs). They go in the type of the weights and come back in float32, so that the result is that of one process
     but for the last bit of sums in float32.
 
-    gate_up, down: as of MoE, of this process's experts, which lie one process behind the other. `sharded` cuts them out.
+    gate_up, down: as of MoE, of this process's experts, which are contiguous, one process after the other. `sharded` cuts them out.
     """
 
     def __init__(self, gate_up: Any, down: Any, *, order: str, group: Group | None = None, **options: Any):

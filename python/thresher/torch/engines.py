@@ -1,4 +1,4 @@
-"""What the packages for serving engines share (docs/engines.md): an engine's tensors as modules, and what is refused.
+"""What the packages for serving engines share (docs/guides/engines.md): an engine's tensors as modules, and what is refused.
 
 vLLM and SGLang keep the weights of experts alike: `w13` [E, 2·N, K], all of gate and then all of up, and `w2` [E, K', N], with
 the scales of each beside it in the same order.

@@ -1,7 +1,7 @@
 """`torch.nn` modules on the operators, made from a float module or a checkpoint's tensors.
 
 Weights are buffers: they move, save and load like any, and are not trained. A module that is made from another computes what that one does,
-or is refused in a sentence that names what would be left out.
+or is rejected with an error that names what would be left out.
 """
 
 from collections.abc import Iterable
@@ -140,7 +140,7 @@ class GatedMLP(_Layer):
 class MoE(_Layer):
     """Σ over a token's experts e of weight·(down[e]·(activation(gate[e]·x + bias) ∘ (up[e]·x + bias)) + bias).
 
-    gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved"; or the pair of gate and up,
+    gate_up: [E, 2·N, K], with `order` their order in it: "gate_first", "up_first" or "interleaved"; or the pair of gate and up,
     each [E, N, K], without an order. down: [E, K, N]. All are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; the
     buffers of these names, uint8, are they packed (see pack_grouped) for their device, the only copies of them.
     bias1, bias2: those of gate and up, [E, N] each; of one gate_up bias1 [E, 2·N] alone, in its order. down_bias: [E, K]. They are kept
@@ -235,7 +235,7 @@ class MoE(_Layer):
         return call(torch.ops.thresher.grouped_gemm_packed, values, self.down, self.k, out_dtype=torch.float32, **scales, **groups)
 
     def warm(self, rows: list[int], choices: int) -> None:
-        """As thresher.torch.warm, which calls it: with tokens whose experts lie elsewhere."""
+        """As thresher.torch.warm, which calls it: with tokens whose experts are on other devices."""
         device = self.down.device
         for count in sorted({(row_bucket(one), row_bucket(one * choices)): one for one in rows}.values()):
             nowhere = torch.full((count, choices), -1, device=device)
