@@ -58,7 +58,7 @@ def speed_up_rows():
 
 def speed_up():
     rows = list(speed_up_rows())[::-1]
-    figure, axes = axes_of(10, 9.6)
+    figure, axes = axes_of(10, 10.8)
     for at, (title, peers, mean, worst, best) in enumerate(rows):
         axes.barh(at, mean - 1, left=1, color=OWN if mean >= 1 else LOSS, height=0.62)
         axes.plot([worst, best], [at, at], color=INK, linewidth=1.2, marker="|", markersize=5)
@@ -88,6 +88,30 @@ def dense():
     axes.minorticks_off()
     axes.set_yticks([15, 30, 60, 120, 240, 480], [15, 30, 60, 120, 240, 480])
     axes.legend(fontsize=7)
+    return figure
+
+
+def mlps():
+    """Whole gated MLPs of two models against tokens, with the least time of 16-bit and of NVFP4 weights."""
+    models = ["Llama-8B", "Qwen3-32B"]
+    figure, panels = axes_of(9, 3.8, ncols=2)
+    series = [("PyTorch, compiled, BF16", "torch_compiled", PEERS[0]), ("PyTorch, eager, BF16", "torch", PEERS[1]),
+              ("Thresher, BF16", "thresher_bf16", OWN), ("Thresher, NVFP4 weights", "thresher_nvfp4", "#1f6feb")]
+    for axes, model in zip(panels, models):
+        rows = [row for row in tables.rows_of(tables.MLPS) if row["model"] == model]
+        tokens = [row["m"] for row in rows]
+        for title, name, color in series:
+            axes.plot(tokens, [row["median_us"][name] for row in rows], "o-", color=color, label=title, markersize=3.5, linewidth=1.2)
+        for title, bits, style in (("floor, BF16 weights", 16, ":"), ("floor, NVFP4 weights", 4.5, "--")):
+            floors = [1.5 * tables.floor_us(f"{row['m']}x{row['intermediate']}x{row['hidden']}", bits) for row in rows]
+            axes.plot(tokens, floors, style, color=INK, linewidth=1, label=title)
+        axes.set(xscale="log", yscale="log", xlabel="tokens", title=f"{model}: {rows[0]['hidden']} × {rows[0]['intermediate']}")
+        axes.set_xticks(tokens, tokens, fontsize=8)
+        axes.minorticks_off()
+        ticks = [30, 60, 120, 240, 480, 960, 1920, 3840]
+        axes.set_yticks(ticks, ticks)
+    panels[0].set_ylabel("µs a layer, bursts")
+    panels[0].legend(fontsize=7)
     return figure
 
 
@@ -240,7 +264,7 @@ def checks():
                  "A kernel stops at the first check that it fails. The predicted speed-up is logged before the first.")
 
 
-DRAWN = [speed_up, dense, moe_layers, decode, prefill, served, host_cost, predictions, call, emulator, checks]
+DRAWN = [speed_up, dense, mlps, moe_layers, decode, prefill, served, host_cost, predictions, call, emulator, checks]
 
 
 def main():

@@ -25,6 +25,7 @@ PLAIN = "plain_products_h200_2026-11-29.json.xz"
 PLAIN_NVFP4 = "python_host_cost_h200_2026-11-27.json"
 GROUPED = ("grouped_peers_with_triton_1_h200_2026-11-23.json", "grouped_peers_with_triton_2_h200_2026-11-23.json.xz")
 LAYERS = ("moe_layer_peers_h200_2026-11-23.json", "moe_layer_peers_gpt_oss_h200_2026-11-24.json")
+MLPS = "layers_h200_2026-11-29.json.xz"
 LAYERS_FP8 = "moe_layer_fp8_peers_h200_2026-11-27.json"
 DECODE = "attention_decode_peers_clusters_h200_2026-11-27.json.xz"
 PREFILL = "attention_fp8_peers_h200_2026-11-27.json.xz"
@@ -46,6 +47,9 @@ INSTEAD = {
     "plain GEMM, BF16, 1 to 256 tokens": "use cuBLAS for N = 8192 and K = 7168",
     "plain GEMM, BF16, 1024 and 4096 tokens": "use cuBLAS",
     "plain GEMM, NVFP4 weights, 16 FP16 tokens": "use Humming for one small product",
+    "whole gated MLP, BF16, 1 to 128 tokens": "keep PyTorch, compiled, for hidden sizes of 4096 and more",
+    "whole gated MLP, NVFP4 weights, 1 and 16 BF16 tokens": "keep BF16 weights for layers as small as 1024 × 3072",
+    "whole gated MLP, NVFP4 weights, 64 to 4096 BF16 tokens": "use NVFP4 weights where memory is short, not for speed",
     "MoE gate+up, BF16, up to 16 rows per expert": "keep the peer if each per cent counts",
     "MoE gate+up, FP8 block scales, up to 16 rows per expert": "keep the peer if each per cent counts",
     "MoE gate+up, FP8 block scales, more rows": "compare with DeepGEMM on your shapes",
@@ -225,6 +229,17 @@ def plain():
     yield speed_up("plain GEMM, NVFP4 weights, 16 FP16 tokens", "Humming", [one])
 
 
+def mlps():
+    """Whole gated MLPs; PyTorch's time is the shorter of eager and compiled."""
+    rows = [(row["m"], row["median_us"]) for row in rows_of(MLPS)]
+    for words, own, wanted in (("whole gated MLP, BF16, 1 to 128 tokens", "thresher_bf16", range(129)),
+                               ("… 256 to 4096 tokens", "thresher_bf16", range(129, 4097)),
+                               ("whole gated MLP, NVFP4 weights, 1 and 16 BF16 tokens", "thresher_nvfp4", range(17)),
+                               ("… 64 to 4096 BF16 tokens", "thresher_nvfp4", range(17, 4097))):
+        found = [Pair({"burst": min(us["torch"], us["torch_compiled"])}, {"burst": us[own]}) for m, us in rows if m in wanted]
+        yield speed_up(words, "PyTorch, BF16, eager and compiled", found)
+
+
 def grouped():
     cases = list(by(rows_of(*GROUPED), "case").values())
     few = [rows for rows in cases if rows[0]["rows"] <= 16 * rows[0]["active"]]
@@ -267,7 +282,7 @@ def prefill():
 
 
 def speed_up_rows():
-    return [row for part in (dense, bf16_tokens, plain, grouped, layers, decode, prefill) for row in part()]
+    return [row for part in (dense, bf16_tokens, plain, mlps, grouped, layers, decode, prefill) for row in part()]
 
 
 def speed_ups():
