@@ -96,7 +96,7 @@ def mlps():
     models = ["Llama-8B", "Qwen3-32B"]
     figure, panels = axes_of(9, 3.8, ncols=2)
     series = [("PyTorch, compiled, BF16", "torch_compiled", PEERS[0]), ("PyTorch, eager, BF16", "torch", PEERS[1]),
-              ("Thresher, BF16", "thresher_bf16", OWN), ("Thresher, NVFP4 weights", "thresher_nvfp4", "#1f6feb")]
+              ("Thresher, BF16", "thresher_bf16", OWN), ("Thresher, NVFP4 weights", "thresher_nvfp4", PEERS[2])]
     for axes, model in zip(panels, models):
         rows = [row for row in tables.rows_of(tables.MLPS) if row["model"] == model]
         tokens = [row["m"] for row in rows]
