@@ -1,5 +1,5 @@
-# thresher_install(layer ...): installs the layers as static libraries with the public headers, the command and the
-# CMake package, so that find_package(thresher) gives thresher::thresher.
+# thresher_install(layer ...): installs the layers as static libraries with the public headers and the CMake package.
+# find_package(thresher) then gives thresher::thresher for C++, and thresher::c, the shared library of the C interface.
 include(CMakePackageConfigHelpers)
 
 function(thresher_install)

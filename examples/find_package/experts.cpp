@@ -1,5 +1,5 @@
-// A layer of a mixture of experts on whatever device there is: out[t] = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ of
-// the experts that each token has chosen.
+// A layer of MoE experts on the CPU. For each token, out = Σ weight · (silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ over its top-k
+// assignments.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -26,18 +26,18 @@ int main() {
   std::vector<std::uint16_t> gate_up(experts * 2 * intermediate_size * hidden_size, one);
   std::vector<std::uint16_t> down(experts * hidden_size * intermediate_size, one);
   std::fill(down.begin() + hidden_size * intermediate_size, down.end(), two);  // of expert 1
-  std::vector<std::int32_t> ids{0, 1, 1, 1, 0, -1};                            // the last choice is nobody's
+  std::vector<std::int32_t> ids{0, 1, 1, 1, 0, -1};                            // the last assignment has no expert
   std::vector<float> weights{0.5F, 0.25F, 1.0F, 1.0F, 2.0F, 9.0F};
   std::vector<float> out(tokens * hidden_size);
 
   const Device device = Device::cpu();
-  const GroupedWeights of_gate_up{
+  const GroupedWeights gate_up_weights{
       .b1 = Tensor::contiguous(gate_up.data(), Format::bf16, {experts, 2 * intermediate_size, hidden_size}),
       .order = GateUpOrder::gate_first};
-  const GroupedWeights of_down{
+  const GroupedWeights down_weights{
       .b1 = Tensor::contiguous(down.data(), Format::bf16, {experts, hidden_size, intermediate_size})};
   try {
-    const MoeLayer layer = plan(device, problem, pack(device, of_gate_up), pack(device, of_down));
+    const MoeLayer layer = plan(device, problem, pack(device, gate_up_weights), pack(device, down_weights));
     const Workspace workspace(device, layer.workspace_bytes());
     layer.run({},
               {.x = Tensor::contiguous(x.data(), Format::bf16, {tokens, hidden_size}),
@@ -51,7 +51,7 @@ int main() {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
-  // silu(32)·32 = 1024 in bf16, of which down adds up 16, once or twice.
+  // silu(32)·32 is 1024 in bf16. Down adds up 16 of these, with a weight of 1 or 2.
   constexpr float row = 16 * 1024;
   return out[0] == row && out[hidden_size] == 4 * row && out[2 * hidden_size] == 2 * row ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// A gated MLP's first half on whatever device there is: C = silu(A·B1ᵀ) ∘ (A·B2ᵀ).
+// The gate and up half of a gated MLP on the CPU: C = silu(A·B1ᵀ) ∘ (A·B2ᵀ).
 #include <cstdint>
 #include <cstdio>
 #include <vector>
