@@ -71,7 +71,7 @@ struct AppendOptions {
   bool operator==(const AppendOptions&) const = default;
 };
 
-/// A planned append. `run` may be called from several threads.
+/// A planned append. Several threads may call `run`. Lifetimes are as for DualGemm.
 class Append {
  public:
   class Backend;

@@ -127,7 +127,7 @@ struct AttentionStatus {
   bool operator==(const AttentionStatus&) const = default;
 };
 
-/// A planned attention. `run` may be called from several threads.
+/// A planned attention. Several threads may call `run`, each with its own workspace. Lifetimes are as for DualGemm.
 class Attention {
  public:
   class Backend;

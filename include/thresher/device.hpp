@@ -7,7 +7,8 @@
 
 namespace thresher {
 
-/// A CPU or one GPU. Cheap to copy.
+/// A CPU or one GPU. Cheap to copy. A GPU is used in its primary context, which is kept until the process ends. A call
+/// makes it current on the calling thread, and restores the previous context before it returns.
 class Device {
  public:
   /// The first usable GPU if there is one, otherwise this CPU.
@@ -29,9 +30,10 @@ class Device {
   std::string name_;
 };
 
-/// The stream that `run` enqueues on: a CUstream on a GPU, ignored on the CPU, where `run` is synchronous.
+/// The stream that `run` enqueues on. On a GPU it belongs to the device's primary context, which the CUDA runtime uses
+/// too. The CPU ignores it: `run` is synchronous there.
 struct Stream {
-  void* handle = nullptr;
+  void* handle = nullptr;  ///< a cudaStream_t, which is a CUstream; null: the legacy default stream
 };
 
 }  // namespace thresher

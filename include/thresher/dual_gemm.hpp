@@ -60,9 +60,9 @@ inline constexpr std::array all_numerics{Numerics::exact, Numerics::fast};
 
 /// C[m,n] from A[m,k], B1[n,k] (the GATE, to which the activation is applied) and B2[n,k] (UP).
 struct DualGemmProblem {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
+  std::int64_t m = 0;         ///< the maximum number of rows of a call
+  std::int64_t n = 0;         ///< for outputs in nvfp4 a multiple of 16, in fp8_block of 128
+  std::int64_t k = 0;         ///< a multiple of 8 for operands in 16 bits, of 16 for FP8 and nvfp4
   Format a = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
   Format b = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8; of both B1 and B2
   Format out = Format::fp16;  ///< fp16, bf16, fp32, or quantized: one of FP8, or nvfp4
@@ -74,8 +74,9 @@ struct PackOptions {
   Numerics numerics = Numerics::exact;
 };
 
-/// Prepacked weights for one device; cheap to copy, shared by every plan made from them. On the CPU packing is the
-/// identity: the object refers to the caller's B1 and B2, which must outlive it.
+/// Prepacked weights for one device; cheap to copy. A plan shares their memory, so this object may be destroyed once
+/// plans are made. On the CPU packing is the identity: object and plans refer to the caller's B1 and B2, which must
+/// outlive them. On a GPU they are a copy.
 class PackedWeights {
  public:
   using Storage = ops::PackedProduct;
@@ -106,7 +107,8 @@ struct DualGemmOptions {
 };
 
 /// A planned dual GEMM, bound to its weights. It serves every number of tokens up to the problem's m; planning made
-/// everything that this needs. `run` may be called from several threads.
+/// everything that this needs. Several threads may call `run`, each with its own workspace. The plan, the workspace and
+/// the tensors must outlive every run that is still pending, and every replay of a graph that captured one.
 class DualGemm {
  public:
   using Backend = ops::ProductPlan;
@@ -117,7 +119,13 @@ class DualGemm {
   /// the row length. `c` must not overlap `a`, B1 or B2. `workspace` has at least `workspace_bytes()` on the plan's
   /// device (null when that is 0). It starts at a multiple of 256 bytes, as a Workspace does, and concurrent runs must
   /// not share it. Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable. Synchronous on the CPU.
-  /// Throws Error(invalid_argument) before anything is written to C.
+  ///
+  /// On a GPU `a` and `c` start at multiples of 16 bytes. Kernels that read `a` in place also need a row stride of a
+  /// multiple of 16 bytes, which contiguous rows in FP8 and 16 bits have. On the CPU `a` and `c` start at multiples of
+  /// 4 bytes for fp32 outputs, otherwise of 2. FormatTraits has the multiples of K and N.
+  ///
+  /// Throws Error(invalid_argument) before anything is written to C, and Error(device) if the driver cannot launch. A
+  /// fault of a kernel is reported by a later CUDA call, at the latest by one that waits for the stream.
   void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
 
   /// `run` in two parts, for callers who have the tokens before they want the product, or use them more than once.
@@ -138,10 +146,13 @@ class DualGemm {
   std::shared_ptr<const Backend> backend_;
 };
 
-/// Packs B1 (gate) and B2 (up), both [n,k] of one format, for `device`.
+/// Packs B1 (gate) and B2 (up), both [n,k] of one format, for `device`. They start at a multiple of an element's bytes.
+/// A GPU reads them in the legacy default stream and has finished on return. Work of other streams that writes them
+/// must be complete, or be ordered before that stream.
 PackedWeights pack(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, const PackOptions& options = {});
 
-/// Chooses a strategy; may compile and allocate. Throws Error with a sentence that names argument, value and limit.
+/// Chooses a strategy; may compile, allocate and synchronize, so call it outside graph captures. Throws Error with a
+/// sentence that names argument, value and limit.
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const PackedWeights& weights,
               const DualGemmOptions& options = {});
 /// The same from raw weights, which must outlive the plan.

@@ -33,8 +33,7 @@ struct GatedMlpWeights {
   Tensor down{};  ///< [hidden_size, intermediate_size]
 };
 
-/// Prepacked weights for one device; cheap to copy, shared by every plan made from them. On the CPU packing is the
-/// identity: the object refers to the caller's tensors, which must outlive it.
+/// Prepacked weights for one device; cheap to copy. Lifetimes are as for PackedWeights.
 class PackedGatedMlpWeights {
  public:
   class Storage;
@@ -57,8 +56,8 @@ struct GatedMlpOptions {
   bool operator==(const GatedMlpOptions&) const = default;
 };
 
-/// A planned layer, bound to its weights. It serves every number of tokens up to the problem's. `run` may be called
-/// from several threads, each with its own workspace.
+/// A planned layer, bound to its weights. It serves every number of tokens up to the problem's. Threads and lifetimes
+/// are as for DualGemm.
 class GatedMlp {
  public:
   class Backend;

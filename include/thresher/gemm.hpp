@@ -54,15 +54,16 @@ class PackedGemmWeights {
 /// The options of the dual GEMM: strategy, knobs (`numerics` among them) and threads.
 using GemmOptions = DualGemmOptions;
 
-/// A planned product, bound to its weights. It serves every number of rows up to the problem's. `run` may be called
-/// from several threads.
+/// A planned product, bound to its weights. It serves every number of rows up to the problem's. Threads and lifetimes
+/// are as for DualGemm.
 class Gemm {
  public:
   using Backend = ops::ProductPlan;
   Gemm(const GemmProblem& problem, std::shared_ptr<const Backend> backend)
       : problem_(problem), backend_(std::move(backend)) {}
 
-  /// Writes C [rows,n] from A [rows,k], with 0 to problem.m rows. Tensors and `workspace` are as DualGemm::run says.
+  /// Writes C [rows,n] from A [rows,k], with 0 to problem.m rows. Tensors, alignments and `workspace` are as
+  /// DualGemm::run says.
   /// Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable. Synchronous on the CPU. Throws
   /// Error(invalid_argument) before anything is written.
   void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;

@@ -126,8 +126,7 @@ struct GroupedStatus {
   bool operator==(const GroupedStatus&) const = default;
 };
 
-/// Prepacked weights for one device; cheap to copy, shared by every plan made from them. On the CPU packing is the
-/// identity: the object refers to the caller's tensors, which must outlive it.
+/// Prepacked weights for one device; cheap to copy. Lifetimes are as for PackedWeights.
 class PackedGroupedWeights {
  public:
   using Storage = ops::PackedProduct;
@@ -151,8 +150,8 @@ class PackedGroupedWeights {
 /// The options of the dual GEMM: strategy, knobs (`numerics` among them) and threads.
 using GroupedOptions = DualGemmOptions;
 
-/// A planned grouped product, bound to its weights. It serves every number of rows up to the problem's. `run` may be
-/// called from several threads.
+/// A planned grouped product, bound to its weights. It serves every number of rows up to the problem's. Threads and
+/// lifetimes are as for DualGemm.
 class GroupedGemm {
  public:
   using Backend = ops::ProductPlan;

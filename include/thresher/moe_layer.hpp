@@ -69,8 +69,8 @@ class LayerProduct {
   const ops::ProductPlan* plan_;
 };
 
-/// A planned layer, bound to its weights. It serves every number of tokens up to the problem's. `run` may be called
-/// from several threads, each with its own workspace.
+/// A planned layer, bound to its weights. It serves every number of tokens up to the problem's. Threads and lifetimes
+/// are as for DualGemm.
 class MoeLayer {
  public:
   class Backend;

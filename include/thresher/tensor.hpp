@@ -47,8 +47,9 @@ struct Scales {
 /// tokens in fp8_block.
 [[nodiscard]] bool may_lie(ScaleLayout layout, Format format, OperandRole role) noexcept;
 
-/// A non-owning view. `shape` and `strides` count elements (for nvfp4 e2m1 values, not bytes); the last dimension of
-/// a 2-D operand is K (or N for an output) and must be contiguous. Only the first `rank` entries are meaningful.
+/// A non-owning view. `data` has no const, so that one type serves inputs and outputs; inputs are only read. `shape`
+/// and `strides` count elements (for nvfp4 e2m1 values, not bytes); the last dimension of a 2-D operand is K (or N for
+/// an output) and must be contiguous. Only the first `rank` entries are meaningful.
 struct Tensor {
   void* data = nullptr;
   Format format = Format::fp16;
@@ -62,7 +63,7 @@ struct Tensor {
   /// matrices has one per matrix. Null means 1.
   const float* global_scale = nullptr;
 
-  /// A contiguous row-major view.
+  /// A contiguous row-major view. For read-only memory, as of const weights, take const_cast<void*>.
   static Tensor contiguous(void* data, Format format, std::initializer_list<std::int64_t> shape, DeviceId device = {});
   /// The same; at most max_rank extents.
   static Tensor contiguous(void* data, Format format, std::span<const std::int64_t> shape, DeviceId device = {});

@@ -2,7 +2,9 @@
  *
  * Every function that can fail returns a status; thresher_last_error() then holds one sentence for this thread that
  * names the argument, its value and the limit. Nothing is written to any output on failure. Several threads may use a
- * handle; one destroys it.
+ * handle, each with its own workspace; one destroys it. A plan, its workspace and the tensors must outlive every
+ * pending run and every replay of a graph that captured one. The handle of weights may be destroyed once plans are
+ * made.
  *
  * Structs begin with struct_size. A struct's _init function sets it to the given size, sizeof of the struct, and sets
  * every other member to its default. Members are only ever added at the end. A struct of an older program lacks some,
@@ -153,7 +155,8 @@ THRESHER_API void thresher_dual_gemm_options_init(thresher_dual_gemm_options* op
  * fit. */
 THRESHER_API thresher_status thresher_dual_gemm_strategies(thresher_device device, char* names, size_t capacity);
 
-/* Packs the weights for a device. On a GPU they are copied; on the CPU they must outlive the handle. */
+/* Packs the weights for a device. On a GPU they are read in the legacy default stream and copied, finished on return;
+ * on the CPU they must outlive the handle and the plans. */
 THRESHER_API thresher_status thresher_dual_gemm_pack(thresher_device device, const thresher_matrix* b1_gate,
                                                      const thresher_matrix* b2_up, thresher_numerics numerics,
                                                      thresher_dual_gemm_weights** weights);
@@ -234,7 +237,7 @@ THRESHER_API const char* thresher_dual_gemm_strategy(const thresher_dual_gemm* p
 /* Enqueues one call on `stream`, a CUstream or cudaStream_t (ignored on the CPU, where the call is complete on return).
  * `a` has 0 to m rows and `c` as many; c must not overlap a, B1 or B2. No allocation, no synchronisation; can be
  * captured in a CUDA graph. The workspace starts at a multiple of 256 bytes on the plan's device, and concurrent runs
- * must not share it. */
+ * must not share it. DualGemm::run in thresher/dual_gemm.hpp has the alignments of a and c. */
 THRESHER_API thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan, void* stream,
                                                     const thresher_matrix* a, const thresher_matrix* c,
                                                     void* workspace);
@@ -421,7 +424,7 @@ typedef struct thresher_grouped_tensors {
   int32_t c_scales_are_powers_of_two; /* as in thresher_matrix */
 } thresher_grouped_tensors;
 
-/* Flags of thresher_grouped_status. */
+/* Flags of thresher_grouped_run_status. */
 enum {
   THRESHER_OFFSETS_DECREASE = 1,
   THRESHER_OFFSETS_NEGATIVE = 2,

@@ -7,7 +7,8 @@
 
 namespace thresher {
 
-/// Uninitialized memory of a device, aligned as `run` needs (256 bytes). Copies share it.
+/// Uninitialized memory of a device, aligned as `run` needs (256 bytes). Copies share it. It is released with the last
+/// copy, which must outlive the pending runs and the captured graphs that use it.
 class Workspace {
  public:
   /// Throws Error(out_of_memory).
