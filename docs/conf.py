@@ -4,6 +4,8 @@ import pathlib
 import re
 import sys
 
+from docutils import nodes
+
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS / "tools"))
@@ -23,6 +25,7 @@ if doxygen_xml:
     extensions.append("breathe")
     breathe_projects = {"thresher": doxygen_xml}
     breathe_default_project = "thresher"
+    breathe_show_enumvalue_initializer = True
     cpp_id_attributes = ["THRESHER_API"]
     c_id_attributes = ["THRESHER_API"]
     # Overloads and types that a header only names have no page: they are no broken links of ours.
@@ -65,5 +68,13 @@ def _links_out_of_the_site(app, docname, source):
     source[0] = _LINK.sub(one, source[0])
 
 
+def _enums_without_names(app, doctree):
+    """Breathe calls an enum without a name `[anonymous]`."""
+    for text in list(doctree.findall(nodes.Text)):
+        if text.strip() == "[anonymous]":
+            text.parent.remove(text)
+
+
 def setup(app):
     app.connect("source-read", _links_out_of_the_site)
+    app.connect("doctree-read", _enums_without_names)
