@@ -164,6 +164,16 @@ def words_of(formats):
     return "; ".join(f"{', '.join(tokens)} × {', '.join(weights)}" for tokens, weights in by_tokens.items()) or "–"
 
 
+def outputs(command, arguments, card, formats):
+    """Lines for a card: the output formats that some strategy of it gives, and for which pairs."""
+    option = "--out" if arguments[0] not in ("gemm", "grouped-dual-gemm", "grouped-gemm") else "--out-type"
+    by_outputs = {}
+    for a, b in sorted(formats, key=lambda pair: [FORMATS.index(one) for one in pair]):
+        found = [out for out in [*FORMATS, "fp32"] if command.choices(*arguments, "--a", a, "--b", b, option, out, "--device", card)]
+        by_outputs.setdefault(", ".join(found), []).append((a, b))
+    return [f"{found} of {words_of(pairs)}" for found, pairs in by_outputs.items() if found]
+
+
 def file_link(name):
     return f"[yes](../../measurements/{name})" if name else "no record"
 
@@ -185,8 +195,10 @@ def matrix(command):
              "- **Emulated**: `thresher emulate` runs its kernels on a CPU.",
              "- **Run**: a recorded match on an H200 passed the gate `correct`, or a recorded comparison with peers found its values right.",
              "- **Timed**: it was timed there too. The link is the newest file.",
-             "- *No record* means that no such file has this strategy. Tests and other measurements may have run it.", "",
-             "No kernel has run on a Blackwell card. Every operation also runs on CPUs.", ""]
+             "- *No record* means that no such file has this strategy. Tests and other measurements may have run it.",
+             "- Behind each table: the output formats that the strategies of a card give, and for which tokens and weights.", "",
+             "No kernel has run on a Blackwell card. CPUs run every operation with every pair of formats and every output: dual GEMMs by",
+             "`interleaved` or `two_pass`, the other products by `by_expert`.", ""]
     for operation, arguments in PRODUCTS:
         known = emulated(command, operation)
         by_card = {title: pairs(command, arguments, card, known) for title, card in CARDS}
@@ -195,6 +207,9 @@ def matrix(command):
             gates = passed.get((operation, strategy), {})
             lines.append(f"| `{strategy}` | " + " | ".join(words_of(by_card[title].get(strategy, [])) for title, _ in CARDS)
                          + f" | {'yes' if strategy in known else 'no'} | {file_link(gates.get('correct'))} | {file_link(gates.get('timed'))} |")
+        lines.append("")
+        for title, card in CARDS:
+            lines += [f"- Outputs on {title}: {one}" for one in outputs(command, arguments, card, set().union(*by_card[title].values()))]
         lines.append("")
         if operation == "gemm":
             lines += [plain_products(), ""]
