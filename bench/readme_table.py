@@ -40,7 +40,7 @@ PLANNED = {
 
 # What to do where a peer is faster, by the row's whole title.
 INSTEAD = {
-    "gate+up GEMM, BF16, 1 to 128 tokens": "name the strategy: `interleaved` or `sequential`",
+    "gate+up GEMM, BF16, 1 to 128 tokens": "keep cuBLAS, or [choose another strategy](#choose-a-strategy)",
     "gate+up GEMM, FP8, 128×128 block scales, 256 tokens": "keep DeepGEMM",
     "gate+up GEMM, NVFP4 weights, 256 to 2048 tokens, against FP8": "keep FP8 weights for large batches",
     "gate+up GEMM, NVFP4 weights, 16 and 256 BF16 tokens": "keep BF16 weights for 256 tokens, or use FP16 tokens",
@@ -61,6 +61,30 @@ INSTEAD = {
     "paged prefill, BF16": "keep FlashAttention-3",
     "paged prefill, FP8 Q, K and V": "compare on your lengths",
 }
+
+# Cases of an engineer who serves models, with the rows of the table that decide them, by their whole titles.
+CASES = {
+    "dense gate+up, BF16, up to 128 tokens": ["gate+up GEMM, BF16, 1 to 128 tokens"],
+    "dense gate+up, BF16, more tokens": ["gate+up GEMM, BF16, 256 to 2048 tokens"],
+    "dense gate+up, FP8 with per-row scales": ["gate+up GEMM, FP8, per-row scales, 256 and 512 tokens"],
+    "dense gate+up, FP8 blocks (DeepSeek)": ["gate+up GEMM, FP8, 128×128 block scales, 256 tokens"],
+    "dense gate+up, NVFP4 weights, FP16 tokens, up to 128": ["gate+up GEMM, NVFP4 weights, 1 to 128 FP16 tokens",
+                                                             "gate+up GEMM, NVFP4 weights, 1 to 128 FP16 tokens, against FP8"],
+    "dense gate+up, NVFP4 weights, FP16 tokens, more": ["gate+up GEMM, NVFP4 weights, 256 to 2048 tokens",
+                                                        "gate+up GEMM, NVFP4 weights, 256 to 2048 tokens, against FP8"],
+    "one linear layer, BF16, up to 256 tokens": ["plain GEMM, BF16, 1 to 256 tokens"],
+    "one linear layer, BF16, more tokens": ["plain GEMM, BF16, 1024 and 4096 tokens"],
+    "one linear layer, NVFP4 weights, FP16 tokens": ["plain GEMM, NVFP4 weights, 16 FP16 tokens"],
+    "whole MoE layer, BF16": ["whole MoE layer, BF16"],
+    "whole MoE layer, FP8 blocks, tokens in FP8 already": ["whole MoE layer, FP8 block scales"],
+    "whole MoE layer, NVFP4 weights, FP16 tokens": ["whole MoE layer, NVFP4 weights, FP16 tokens"],
+    "decode, paged KV cache, BF16": ["paged decode, BF16", "paged decode, sequences of different lengths"],
+    "prefill, contiguous, BF16": ["prefill, BF16"],
+    "prefill, paged KV cache, BF16": ["paged prefill, BF16"],
+    "prefill, contiguous, FP8": ["prefill, FP8 Q, K and V"],
+    "prefill, paged KV cache, FP8": ["paged prefill, FP8 Q, K and V"],
+}
+FASTER, SLOWER = 1.03, 0.97
 
 # An H200: 16-bit operations per second at the highest clock, twice as many in FP8; bytes per second from memory.
 OPERATIONS_PER_S = 132 * 4096 * 1.98e9
@@ -290,13 +314,33 @@ def speed_ups():
                      + [speed_up_line(*row) for row in speed_up_rows()])
 
 
-def losses():
-    """Every row of the table with a case in which the peer is at least 3 % faster in bursts, the largest mean loss first."""
-    found, title = [], ""
+def ratios_by_title():
+    """(whole title, row, ratios in bursts) of each row of the table."""
+    title = ""
     for row in speed_up_rows():
         title = continued(title, row.operation)
-        ratios = [one.peer["burst"] / one.own["burst"] for one in row.pairs]
-        if min(ratios) <= 0.97:
+        yield title, row, [one.peer["burst"] / one.own["burst"] for one in row.pairs]
+
+
+def choices():
+    """What to use in each case: by the geometric means alone."""
+    known = {title: (row.peers, statistics.geometric_mean(ratios)) for title, row, ratios in ratios_by_title()}
+    lines = head(["your case", "use", "because Thresher is"])
+    for case, titles in CASES.items():
+        found = [known[title] for title in titles]
+        means = [round(mean, 2) for _, mean in found]
+        use = ("Thresher" if min(means) >= FASTER else "the peer" if max(means) <= SLOWER
+               else "either" if all(SLOWER < mean < FASTER for mean in means) else "by your weights' format")
+        words = dict.fromkeys(("faster than" if mean >= FASTER else "slower than" if mean <= SLOWER else "level with", peers) for peers, mean in found)
+        lines.append(line([case, use, "; ".join(f"{verdict} {peers}" for verdict, peers in words)]))
+    return "\n".join(lines)
+
+
+def losses():
+    """Every row of the table with a case in which the peer is at least 3 % faster in bursts, the largest mean loss first."""
+    found = []
+    for title, row, ratios in ratios_by_title():
+        if min(ratios) <= SLOWER:
             count = sum(ratio < 1 for ratio in ratios)
             found.append((statistics.geometric_mean(ratios), line([title, row.peers, f"{count} of {len(ratios)}", f"{min(ratios):.2f}×",
                                                                    INSTEAD[title]])))
@@ -395,6 +439,7 @@ def replaced(page, begin, end, text):
 
 
 BLOCKS = [("docs/performance/index.md", "measurements", speed_ups), ("docs/performance/index.md", "losses", losses),
+          ("docs/performance/index.md", "choices", choices),
           ("docs/design/kernels/dual-gemm.md", "measurements", dense_bf16),
           ("docs/design/kernels/nvfp4.md", "measurements", dense_nvfp4), ("docs/design/kernels/attention.md", "measurements", prefill_times),
           ("docs/design/kernels/grouped-gemm.md", "grouped measurements", grouped_times)]
