@@ -27,6 +27,9 @@ ATTENTION = [("one sequence, bf16", ["--queries", "2048"]), ("paged prefill, bf1
              ("paged decode, bf16", ["--batch", "16", "--queries", "1", "--keys", "4096", "--page-size", "16"]),
              ("paged prefill, FP8 keys", ["--queries", "512", "--keys", "4096", "--page-size", "16", "--fp8-keys"]),
              ("paged prefill, FP8 queries and keys", ["--queries", "512", "--keys", "4096", "--page-size", "16", "--fp8-keys", "--fp8-queries"])]
+# Columns of queries and keys, and of values.
+WIDTHS = [("64", "64"), ("128", "128"), ("192", "192"), ("192", "128"), ("256", "256")]
+LATENT = ("576", "512")
 
 
 class Command:
@@ -193,7 +196,7 @@ def matrix(command):
              "The registries of the `thresher` command and the files under `measurements/` give this page.", "",
              "- **Hopper, Blackwell**: the strategy can be planned and compiled for that card, in some cases only by its name. Formats are written *tokens × weights*.",
              "- **Emulated**: `thresher emulate` runs its kernels on a CPU.",
-             "- **Run**: a recorded match on an H200 passed the gate `correct`, or a recorded comparison with peers found its values right.",
+             "- **Run**: a recorded match ([glossary](glossary.md#how-it-is-judged)) on an H200 passed the gate `correct`, or a recorded comparison with peers found its values right.",
              "- **Timed**: it was timed there too. The link is the newest file.",
              "- *No record* means that no such file has this strategy. Tests and other measurements may have run it.",
              "- Behind each table: the output formats that the strategies of a card give, and for which tokens and weights.", "",
@@ -216,19 +219,29 @@ def matrix(command):
     lines += ["## attention", "", "| strategy | head dimensions on Hopper | emulated | run | timed |", "|---|---|---|---|---|"]
     known, found = emulated(command, "attention"), {}
     for words, arguments in ATTENTION:
-        for dimension in ("64", "128", "192", "256"):
-            for strategy in command.choices("attention", "--heads", "8", *arguments, "--head-dim", dimension, "--bf16", "--device", "H200"):
-                found.setdefault(strategy, {}).setdefault(words, []).append(dimension)
+        for columns in WIDTHS:
+            for strategy in attention_choices(command, arguments, columns, known):
+                found.setdefault(strategy, {}).setdefault(words, []).append("/".join(dict.fromkeys(columns)))
     for strategy in sorted(found):
         gates = passed.get(("attention", strategy), {})
         shapes = "; ".join(f"{words}: {', '.join(dimensions)}" for words, dimensions in found[strategy].items())
         lines.append(f"| `{strategy}` | {shapes} | {'yes' if strategy in known else 'no'} | {file_link(gates.get('correct'))} | {file_link(gates.get('timed'))} |")
-    lines += ["", "Attention has no kernels for Blackwell.", "", "## moe_layer and gated_mlp", "",
+    has_latent = any(attention_choices(command, arguments, LATENT, known) for _, arguments in ATTENTION)
+    lines += ["", "`192/128`: 192 columns of queries and keys, and 128 of values. "
+              + f"Multi-head latent attention (MLA) over its latent cache has {' and '.join(LATENT)} columns: "
+              + ("some strategy can be planned." if has_latent else "**no GPU kernel computes it, and CPUs do.**"), "",
+              "Attention has no kernels for Blackwell.", "", "## moe_layer and gated_mlp", "",
               "A layer is planned from the products above. Recorded matches:", "", "| operation | strategy | run | timed |", "|---|---|---|---|"]
     for (operation, strategy), gates in sorted(passed.items()):
         if operation in ("moe_layer", "gated_mlp"):
             lines.append(f"| {operation} | `{strategy}` | {file_link(gates.get('correct'))} | {file_link(gates.get('timed'))} |")
     return "\n".join([*lines, ""])
+
+
+def attention_choices(command, arguments, columns, known):
+    """Those that can be planned, by themselves or by their name alone: the planner passes over some that a better one comes before."""
+    problem = ("attention", "--heads", "8", *arguments, "--head-dim", columns[0], "--value-dim", columns[1], "--bf16", "--device", "H200")
+    return {strategy for strategy in known if command.plan(*problem, "--strategy", strategy)[0]}
 
 
 def main():
