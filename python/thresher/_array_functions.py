@@ -359,8 +359,8 @@ class Functions:
 
         q: [B, H, Sq, D]; k, v: [B, Hk, Sk, D] with H a multiple of Hk; float16 or bfloat16; D is 64, 128, 192, 256 or 576,
             and that of v may be another, of 64, 128, 192, 256 and 512. A GPU takes neither 576 nor 512. The last dimension is
-            contiguous, the other strides are multiples of 16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v, and then q too, may be
-            float8_e4m3fn, or its bytes as uint8.
+            contiguous, the other strides are multiples of 16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v,
+            and then q too, may be float8_e4m3fn, or its bytes as uint8.
         cu_seqlens_q, cu_seqlens_k: int32 or int64 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
             k and v [Tk, Hk, D]. Rows of q behind the last sequence give none: theirs of out are not written, of a new one 0.
         block_table, seqused_k: int32 or int64 [B, pages of a sequence] and [B], with cu_seqlens_q alone: paged KV cache; k and v are
