@@ -92,9 +92,11 @@ class VerdictGate final : public Gate {
       match.verdict = Verdict::not_timed;
       return {kind(), Outcome::skipped, fmt::format("correct; the suite {} is not timed", match.suite.name)};
     }
-    match.speedups = deciding_speedups(match);
     const GateResult* const timed = find_gate(match.gates, GateKind::timed);
-    if (timed == nullptr || timed->outcome != Outcome::passed || match.speedups.empty()) {
+    if (timed != nullptr && timed->outcome == Outcome::passed) {
+      match.speedups = deciding_speedups(match);
+    }
+    if (match.speedups.empty()) {
       match.verdict = Verdict::not_judged;
       return {kind(), Outcome::not_judged,
               "without times: " + (timed == nullptr ? "none were taken" : timed->sentence)};
