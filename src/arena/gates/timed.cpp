@@ -225,9 +225,11 @@ class ProblemTimer {
       Random random(derive_seed(match_.seed, "crawling"));
       const double here_us = median_estimate(mode.baseline_us, random).low;
       if (here_us > crawling_factor * own->baseline_us.high + asking_us) {
-        return {fmt::format("{}: the baseline crawls: {:.3g} us a call in {} beside {}, {:.3g} us in a row of its own",
-                            label(problem_), median(mode.baseline_us), name(which), match_.contestant.name(),
-                            own->baseline_us.value),
+        const double beside_us = median(mode.baseline_us);
+        return {fmt::format("{}: the baseline was {:.2g} times slower beside {} than alone ({:.3g} us a call against "
+                            "{:.3g} us, {}); the machine is probably busy, run again",
+                            label(problem_), beside_us / own->baseline_us.value, match_.contestant.name(), beside_us,
+                            own->baseline_us.value, name(which)),
                 Outcome::not_judged};
       }
     }

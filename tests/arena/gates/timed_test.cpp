@@ -262,7 +262,8 @@ TEST(TimedGate, ABaselineThatDoesNotHoldIsNotTheContestantsFault) {
 }
 
 /// A match of equals on a machine, where the baseline's own row says so many microseconds a call; 0: it has none.
-GateResult timed_beside_own_row(const FakeMachine& machine, double own_us) {
+/// The timed gate and the verdict judge it.
+Entry match_beside_own_row(const FakeMachine& machine, double own_us) {
   cheats::CheatRig rig(machine);
   const Suite suite = suite_of({Distribution::contest});
   const cheats::CheatContestant one("one", cheats::honest(work_us), rig);
@@ -277,17 +278,35 @@ GateResult timed_beside_own_row(const FakeMachine& machine, double own_us) {
     measured.baseline_us = {own_us, own_us * 0.95, own_us * 1.05};
     match.baselines_row = &row;
   }
-  return make_timed_gate()->judge(match);
+  std::vector<std::unique_ptr<Gate>> gates = standard_gates();
+  std::erase_if(gates, [](const std::unique_ptr<Gate>& gate) {
+    return gate->kind() != GateKind::timed && gate->kind() != GateKind::verdict;
+  });
+  return hold_match(match, gates, {});
+}
+
+GateResult timed_beside_own_row(const FakeMachine& machine, double own_us) {
+  return match_beside_own_row(machine, own_us).gates.front();
 }
 
 TEST(TimedGate, ABaselineThatCrawlsBesideItsOwnRowSaysNothingOfOthers) {
   const GateResult crawls = timed_beside_own_row({.noise = 0.01}, work_us / 4);
   EXPECT_EQ(crawls.outcome, Outcome::not_judged) << crawls.sentence;
-  EXPECT_NE(crawls.sentence.find("the baseline crawls: "), std::string::npos) << crawls.sentence;
+  EXPECT_NE(crawls.sentence.find(": the baseline was 4 times slower beside dual_gemm/one than alone ("),
+            std::string::npos)
+      << crawls.sentence;
+  EXPECT_TRUE(crawls.sentence.ends_with("; the machine is probably busy, run again")) << crawls.sentence;
   for (const double own_us : {0.0, work_us / 1.5, work_us, work_us * 4}) {
     const GateResult as_ever = timed_beside_own_row({.noise = 0.01}, own_us);
     EXPECT_EQ(as_ever.outcome, Outcome::passed) << own_us << ": " << as_ever.sentence;
   }
+}
+
+TEST(TimedGate, ContestantThatIsNotJudgedHasNoSpeedup) {
+  const Entry slow_baseline = match_beside_own_row({.noise = 0.01}, work_us / 4);
+  EXPECT_EQ(slow_baseline.verdict, Verdict::not_judged) << slow_baseline.sentence;
+  EXPECT_TRUE(slow_baseline.speedups.empty());
+  EXPECT_FALSE(match_beside_own_row({.noise = 0.01}, work_us).speedups.empty());
 }
 
 TEST(TimedGate, NobodyIsJudgedOnAMachineThatOthersKeepBusy) {
