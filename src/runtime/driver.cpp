@@ -47,7 +47,7 @@ void initialise(Driver& driver) {
   DriverStatus& status = driver.status;
   status.built_with_cuda = true;
   const SharedLibrary library = SharedLibrary::open(
-      {"the NVIDIA driver", {"libcuda.so.1"}, "install the NVIDIA driver to use a GPU, or plan on the CPU"});
+      {"the NVIDIA driver", {"libcuda.so.1"}, "install the NVIDIA driver to use a GPU, or use the CPU (--device cpu)"});
   status.library_path = library.path();
   if (!library.loaded()) {
     status.problem = library.problem();
@@ -66,11 +66,12 @@ void initialise(Driver& driver) {
   }
   if (const CUresult result = driver.api.init(0); result != CUDA_SUCCESS) {
     status.problem = "the GPU driver could not start (" + describe_with(driver.api, result) +
-                     "): check that a GPU is visible with nvidia-smi, or plan on the CPU";
+                     "): check that a GPU is visible with nvidia-smi, or use the CPU (--device cpu)";
     return;
   }
   if (driver.api.device_count(&status.devices) != CUDA_SUCCESS || status.devices == 0) {
-    status.problem = "the GPU driver sees no GPU: check CUDA_VISIBLE_DEVICES and nvidia-smi, or plan on the CPU";
+    status.problem =
+        "the GPU driver sees no GPU: check CUDA_VISIBLE_DEVICES and nvidia-smi, or use the CPU (--device cpu)";
   }
 }
 

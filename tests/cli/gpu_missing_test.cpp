@@ -59,7 +59,7 @@ TEST(GpuMissing, AskingForOneIsAFailureOfTheMachine) {
   EXPECT_EQ(
       outcome.err,
       "thresher: the GPU driver could not start (CUDA error 100): check that a GPU is visible with nvidia-smi, or "
-      "plan on the CPU\n");
+      "use the CPU (--device cpu)\n");
 }
 
 TEST(GpuMissing, AnUnknownDeviceIsBadInput) {
