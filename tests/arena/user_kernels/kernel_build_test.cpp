@@ -388,7 +388,8 @@ TEST_F(CudaBuildTest, FilesOfOthersAreRefusedAndNotShown) {
   std::ofstream(others / "secret.h") << "#error told-to-nobody\ntold-to-nobody\n";
   fs::create_symlink(others / "secret.h", kernels_ / "link.h");
   const std::string secret = (others / "secret.h").string();
-  const std::string end = "\nextern \"C\" __global__ void mine() {}\n";
+  const std::string end =
+      "\n#include \"thresher/own_kernel.h\"\nextern \"C\" __global__ void mine(thresher_own_dual_gemm) {}\n";
   for (const std::string& include :
        {"#include \"" + secret + "\"", "#include \"../" + others.path().filename().string() + "/secret.h\"",
         std::string("#include \"link.h\""), std::string("#include </etc/passwd>"),
@@ -404,6 +405,21 @@ TEST_F(CudaBuildTest, FilesOfOthersAreRefusedAndNotShown) {
 TEST_F(CudaBuildTest, TheFirstErrorNamesTheKernelAsItsUserDoes) {
   const std::string said = refusal("extern \"C\" __global__ void mine() { undeclared = 1; }\n");
   EXPECT_NE(said.find("mine.cu(1): error"), std::string::npos) << said;
+}
+
+TEST_F(CudaBuildTest, KernelOfOtherParametersIsRefused) {
+  const auto taking = [](const std::string& parameters) {
+    return "#include \"thresher/own_kernel.h\"\nextern \"C\" __global__ void mine(" + parameters + ") {}";
+  };
+  for (const char* right : {"thresher_own_dual_gemm", "const __grid_constant__ thresher_own_dual_gemm call"}) {
+    EXPECT_NO_THROW((void)build(taking(right))) << right;
+  }
+  for (const char* wrong :
+       {"", "const thresher_own_dual_gemm*", "thresher_own_dual_gemm, int", "thresher_own_matrix"}) {
+    EXPECT_NE(refusal(taking(wrong)).find("mine must take one argument, a thresher_own_dual_gemm by value"),
+              std::string::npos)
+        << wrong;
+  }
 }
 
 std::string pitch_with(const std::string& name, const std::string& options) {

@@ -17,6 +17,7 @@
 #include "embedded/own_kernel_files.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
+#include "thresher/own_kernel.h"
 
 namespace thresher::arena::user_kernels {
 namespace {
@@ -191,9 +192,20 @@ runtime::Cubin cubin_from(const Json& json, const std::string& image) {
   return cubin;
 }
 
+/// Follows the kernel's text. A launch passes one struct by value, and the driver does not compare that with what the
+/// kernel takes.
+std::string signature_check(const std::string& entry) {
+  return fmt::format(
+      "\ntemplate <class Call> char (&thresher_own_takes(void (*)(Call)))[sizeof(Call) == {1} ? 2 : 1];\n"
+      "char (&thresher_own_takes(...))[1];\n"
+      "static_assert(sizeof(thresher_own_takes(&{0})) == 2, \"{0} must take one argument, a thresher_own_dual_gemm by "
+      "value\");\n",
+      entry, sizeof(thresher_own_dual_gemm));
+}
+
 void write_request(const Kernel& kernel, const std::string& arch, const fs::path& folder) {
   const Json request{{"title", fs::path(kernel.source).stem().string()},  // the compiler appends .cu
-                     {"text", kernel.text},
+                     {"text", kernel.text + signature_check(kernel.entry)},
                      {"entry", kernel.entry},
                      {"options", options_of(kernel, folder / "src")},
                      {"arch", arch}};
