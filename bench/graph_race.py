@@ -55,6 +55,11 @@ def medians(contestants):
     return {name: statistics.median(one.samples) for name, one in contestants.items()}
 
 
+def norm_error(out, exact):
+    """The norm of the difference over that of `exact`, in float64."""
+    return ((out.double() - exact).norm() / exact.norm()).item()
+
+
 def described(what, commit, **method):
     """The head of a results file: what ran, on which machine, with which toolchain."""
     properties = torch.cuda.get_device_properties(0)

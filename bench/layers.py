@@ -81,8 +81,7 @@ def measured(model, layers, m, hidden, intermediate, rounds):
     exact = {numbers: definition(x, *of_layer) for numbers, of_layer in layers.first_numbers.items()}
     errors = {}
     for name, one in contestants.items():
-        right = exact["nvfp4" if name.endswith("nvfp4") else "bf16"]
-        errors[name] = ((one.out.double() - right).norm() / right.norm()).item()
+        errors[name] = graph_race.norm_error(one.out, exact["nvfp4" if name.endswith("nvfp4") else "bf16"])
     medians = graph_race.medians(contestants)
     best = min(medians["torch"], medians["torch_compiled"])
     row = {"model": model, "m": m, "hidden": hidden, "intermediate": intermediate, "median_us": medians,

@@ -32,7 +32,7 @@ def race(m, n, k):
              "thresher": lambda i: thresher_torch.gemm_packed(tokens, packed[i % copies], n)}
     contestants = graph_race.race(calls, copies, 20 if m < 1024 else 8, ROUNDS)
     exact = tokens.double() @ weights[0].double().T
-    errors = {name: ((one.out.double() - exact).norm() / exact.norm()).item() for name, one in contestants.items()}
+    errors = {name: graph_race.norm_error(one.out, exact) for name, one in contestants.items()}
     medians = graph_race.medians(contestants)
     row = {"m": m, "n": n, "k": k, "median_us": medians, "norm_errors": errors,
            "cublas_over_thresher": medians["cublas"] / medians["thresher"],

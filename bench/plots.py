@@ -277,11 +277,8 @@ def main():
     stale = []
     for draw in DRAWN:
         path = PICTURES / f"{draw.__name__}.svg"
-        text = svg(draw())
-        if not path.exists() or path.read_text() != text:
+        if tables.is_stale(path, svg(draw()), arguments.check):
             stale.append(path.name)
-            if not arguments.check:
-                path.write_text(text)
     if arguments.check and stale:
         raise SystemExit(f"docs/pictures/{', '.join(stale)}: not what measurements/ gives; run scripts/docs.sh pictures")
 

@@ -459,6 +459,14 @@ BLOCKS = [("docs/performance/index.md", "measurements", speed_ups), ("docs/perfo
           ("docs/design/kernels/grouped-gemm.md", "grouped measurements", grouped_times)]
 
 
+def is_stale(path, text, is_check):
+    """Whether the file is not the text; it is written anew unless this is a check."""
+    stale = not path.exists() or path.read_text() != text
+    if stale and not is_check:
+        path.write_text(text)
+    return stale
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
@@ -468,10 +476,8 @@ def main():
         path = ROOT / page
         before = path.read_text()
         after = replaced(before, f"<!-- {name}: begin -->", f"<!-- {name}: end -->", make())
-        if before != after:
+        if is_stale(path, after, arguments.check):
             wrong.append(page)
-            if not arguments.check:
-                path.write_text(after)
     if arguments.check and wrong:
         raise SystemExit(f"{', '.join(wrong)}: the tables are not those of measurements/; run bench/readme_table.py")
 

@@ -49,13 +49,8 @@ strategies::PlannedCall attention_call(const AttentionProblem& problem, const At
   const auto all = strategies::attention::registry().of(kind);
   const planner::Choices choices = planner::choose(all, problem, request_of(options, kind), device);
   std::vector<std::string> reasons;
-  for (const planner::Choice& choice : choices.ranked) {
-    strategies::PlannedCall call = planner::planned(all, problem, choice, device);
-    const std::string sentence = obstacle ? obstacle(call) : "";
-    if (sentence.empty()) {
-      return call;
-    }
-    reasons.push_back(fmt::format("{}: {}", choice.strategy, sentence));
+  if (auto call = planner::first_without_obstacle(all, problem, choices, device, obstacle, reasons)) {
+    return *std::move(call);
   }
   for (const planner::RefusedStrategy& refused : choices.refused) {
     reasons.push_back(fmt::format("{}: {}", refused.strategy, fmt::join(refused.infeasible_reasons, "; ")));

@@ -164,7 +164,7 @@ std::string missing_program(const strategies::PlannedCall& call, const std::stri
                             const std::string& compiler_problem) {
   for (const strategies::DeviceProgram& program : programs_of(call)) {
     if (!find_program(program, arch)) {
-      return fmt::format("the program of {} is not built in and cannot be compiled: {}", program.title,
+      return fmt::format("a program of strategy {} is not built in and cannot be compiled: {}", call.strategy,
                          compiler_problem);
     }
   }

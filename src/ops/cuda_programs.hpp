@@ -1,10 +1,10 @@
 #pragma once
 /// Device programs compiled, loaded and kept: a program is compiled once for an architecture and loaded once for a GPU.
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/choose.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/nvrtc.hpp"
 #include "strategies/device_program.hpp"
@@ -62,8 +62,7 @@ std::optional<CodeOrigin> find_program(const strategies::DeviceProgram& program,
 /// Every program that the call launches or may launch instead, the packing of its weights included; each once.
 std::vector<strategies::DeviceProgram> programs_of(const strategies::PlannedCall& call);
 
-/// Why a call cannot run with the tensors or programs that are there, in one sentence; empty when it can.
-using CallObstacle = std::function<std::string(const strategies::PlannedCall&)>;
+using planner::CallObstacle;
 
 /// Why a GPU of `arch` cannot run the call where nothing can be compiled for `compiler_problem`: its first program that
 /// is neither built in nor in the disk cache, in one sentence; empty when there is none.

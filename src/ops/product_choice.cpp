@@ -150,13 +150,9 @@ PlannedCall choose_product(const ProductProblem& problem, const planner::Request
   const Strategies all = strategies_for(problem, kind);
   const planner::Choices choices = planner::choose<ProductProblem>(all, problem, request, device);
   std::vector<std::string> infeasible_reasons;
-  for (const planner::Choice& choice : choices.ranked) {
-    PlannedCall call = planner::planned<ProductProblem>(all, problem, choice, device);
-    const std::string sentence = obstacle ? obstacle(call) : "";
-    if (sentence.empty()) {
-      return call;
-    }
-    add_once(infeasible_reasons, sentence);
+  if (auto call = planner::first_without_obstacle<ProductProblem>(all, problem, choices, device, obstacle,
+                                                                  infeasible_reasons)) {
+    return *std::move(call);
   }
   for (const planner::RefusedStrategy& refused : choices.refused) {
     for (const std::string& sentence : refused.infeasible_reasons) {

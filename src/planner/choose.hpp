@@ -1,6 +1,7 @@
 #pragma once
 /// The choice among an operation's strategies: a pure function that explains its result.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -141,12 +142,33 @@ template <class Problem>
   return out;
 }
 
+/// Why a call cannot run with the tensors or programs that are there, in one sentence; empty when it can.
+using CallObstacle = std::function<std::string(const strategies::PlannedCall&)>;
+
 /// The call of a choice that `choose` returned for the same arguments.
 template <class Problem>
 [[nodiscard]] strategies::PlannedCall planned(strategies::Strategies<Problem> all,
                                               const std::type_identity_t<Problem>& problem, const Choice& choice,
                                               const DeviceSpec& device) {
   return strategies::find_strategy<Problem>(all, choice.strategy)->plan(problem, choice.knobs, device);
+}
+
+/// The call of the first choice without an obstacle. Without one it is empty, and each obstacle is once in `sentences`.
+template <class Problem>
+[[nodiscard]] std::optional<strategies::PlannedCall> first_without_obstacle(
+    strategies::Strategies<Problem> all, const std::type_identity_t<Problem>& problem, const Choices& choices,
+    const DeviceSpec& device, const CallObstacle& obstacle, std::vector<std::string>& sentences) {
+  for (const Choice& choice : choices.ranked) {
+    strategies::PlannedCall call = planned<Problem>(all, problem, choice, device);
+    const std::string sentence = obstacle ? obstacle(call) : "";
+    if (sentence.empty()) {
+      return call;
+    }
+    if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end()) {
+      sentences.push_back(sentence);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace thresher::planner
