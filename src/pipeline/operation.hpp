@@ -26,6 +26,10 @@ struct Hooks {
 
   // The following hooks are for tiles of groups.
 
+  /// `void scale(Sums&, const Ahead&) const` of a part multiplies the finished sums of this block's k range, before
+  /// those of other blocks are added.
+  bool scales_sums = false;
+
   /// Each slot's products are added to the sums in float32 (see Promotes in pipeline/promoted_products.hpp).
   bool promotes = false;
   /// The producer warp's lanes call `u32 inspect(const GroupTile&) const` for one tile of each stretch of rows.
@@ -79,11 +83,13 @@ concept Grouped = MatrixEngine<typename Operation::Engine> &&
 
 /// The work of a consumer warpgroup on tiles of so many columns: `ahead` asks memory for what `finish` will need,
 /// before the first slot. Products are issued by `multiply`, or of an A operand that is made in registers
-/// (MakesOperand), or slot by slot for sums in float32 (Promotes).
+/// (MakesOperand), or slot by slot for sums in float32 (Promotes). `own` are the rows of the tile that the block
+/// finishes: all of them, unless its cluster has split K.
 template <class Part>
-concept GroupedPart = requires(const Part& part, typename Part::Sums& sums, const GroupTile& tile, Shared<u8> memory) {
-  { part.ahead(tile) } -> Same<typename Part::Ahead>;
-  { part.finish(sums, tile, memory, part.ahead(tile)) } -> Same<void>;
+concept GroupedPart = requires(const Part& part, typename Part::Sums& sums, const GroupTile& tile, const GroupTile& own,
+                               Shared<u8> memory) {
+  { part.ahead(tile, own) } -> Same<typename Part::Ahead>;
+  { part.finish(sums, own, memory, part.ahead(tile, own)) } -> Same<void>;
 };
 
 /// `load<pass>` loads one stage; one thread of the producer calls it. `member` is the block's index among those that
@@ -93,11 +99,10 @@ concept Loads =
     requires(const Operation& operation, const LoadSlot& slot, const typename Operation::Tile& tile, u32 at) {
       { operation.template load<0>(slot, tile, at, at) } -> Same<void>;
     };
-template <class Operation>
+template <class Operation, class Tile>
 concept LoadsConstant = requires {
-  static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(
-      &Operation::load_constant);
-  static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(&Operation::load_fresh);
+  static_cast<void (Operation::*)(const LoadSlot&, const Tile&, u32) const>(&Operation::load_constant);
+  static_cast<void (Operation::*)(const LoadSlot&, const Tile&, u32) const>(&Operation::load_fresh);
 };
 
 /// `math<pass>` issues the products of one stage.
@@ -147,15 +152,18 @@ struct CheckedHooks;
 template <Grouped Operation>
 struct CheckedHooks<Operation> {
   static constexpr Hooks hooks = Operation::hooks;
-  static_assert(!hooks.ahead && !hooks.prepare && !hooks.load_constant,
-                "a part of a group's tile always looks ahead, and no group's operation prepares or loads constants");
+  static_assert(!hooks.ahead && !hooks.prepare,
+                "a part of a group's tile always looks ahead, and no group's operation prepares");
+  static_assert(!hooks.load_constant || LoadsConstant<Operation, GroupTile>,
+                "hooks.load_constant is set, but there are no 'void load_constant(const LoadSlot&, const GroupTile&, "
+                "u32 k_step) const' and 'load_fresh' alike");
 };
 
 template <DualOperand Operation>
 struct CheckedHooks<Operation> {
   static constexpr Hooks hooks = Operation::hooks;
-  static_assert(!hooks.promotes && !hooks.inspects && !hooks.deals_rows,
-                "hooks.promotes, hooks.inspects and hooks.deals_rows are for operations whose tiles are groups'");
+  static_assert(!hooks.promotes && !hooks.inspects && !hooks.deals_rows && !hooks.scales_sums,
+                "hooks.promotes, inspects, deals_rows and scales_sums are for operations whose tiles are groups'");
   static_assert(!hooks.ahead || LooksAhead<Operation>,
                 "hooks.ahead is set, but there is no 'Ahead ahead(const Tile&, u32 warpgroup, u32 half) const'");
   static_assert(hooks.ahead || !requires { &Operation::ahead; }, "there is an 'ahead', but hooks.ahead is not set");
@@ -163,7 +171,7 @@ struct CheckedHooks<Operation> {
                 "hooks.prepare is set, but there is no 'bool prepare(Shared<u8> slots, u32 math_thread) const'");
   static_assert(
       hooks.prepare || !requires { &Operation::prepare; }, "there is a 'prepare', but hooks.prepare is not set");
-  static_assert(!hooks.load_constant || LoadsConstant<Operation>,
+  static_assert(!hooks.load_constant || LoadsConstant<Operation, typename Operation::Tile>,
                 "hooks.load_constant is set, but there are no 'void load_constant(const LoadSlot&, const Tile&, u32 "
                 "k_step) const' and 'load_fresh' alike");
   static_assert(hooks.load_constant ||

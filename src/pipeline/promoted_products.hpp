@@ -37,28 +37,28 @@ class PromotedProducts {
 
   TH_DEVICE PromotedProducts(const Part& part, RingReader<shape>& reader) : part_(part), reader_(reader) {}
 
-  /// Adds the products of the next `slots` stages, not 0, and releases them. `acquired` is called when the last is
-  /// full.
+  /// Adds the products of the next `slots` stages, not 0, and releases them. The first is step `first` along K.
+  /// `acquired` is called when the last is full.
   template <class Acquired>
-  TH_DEVICE void accumulate(Sums& sums, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
+  TH_DEVICE void accumulate(Sums& sums, u32 first, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
     Fresh fresh;
-    Factors factors = part_.factors(ahead, 0);
+    Factors factors = part_.factors(ahead, first);
     TH_NO_UNROLL
     for (u32 at = 0; at < slots; ++at) {
       const bool is_last = at + 1 == slots;
-      const u32 next_slot = is_last ? at : at + 1;
+      const u32 next_step = first + (is_last ? at : at + 1);
       const Shared<u8> slot = reader_.acquire();
       if (is_last) {
         acquired();
       }
       issue(fresh, slot);
       if constexpr (factors_are_few) {
-        const Factors next = part_.factors(ahead, next_slot);
+        const Factors next = part_.factors(ahead, next_step);
         add(sums, fresh, slot, ahead, factors);
         factors = next;
       } else {
         add(sums, fresh, slot, ahead, factors);
-        factors = part_.factors(ahead, next_slot);
+        factors = part_.factors(ahead, next_step);
       }
     }
   }

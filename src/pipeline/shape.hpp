@@ -36,7 +36,7 @@ struct Shape {
   int staging_bytes = 0;  ///< shared memory of each consumer warpgroup for its outputs, a multiple of 1024
   int math_warpgroups = 0;
   int multicast_blocks = 1;  ///< blocks of a cluster that fill each other's stages
-  int split_blocks = 1;      ///< blocks of a cluster that share one tile by split K: 1 or 2
+  int split_blocks = 1;      ///< blocks of a cluster that share one tile by split K: up to 8
   int passes = 1;            ///< loops over a tile's k range
   Reading reading = Reading::cooperative;
   int loader_registers = 0;  ///< 0: no register reallocation, and the producer is one warp instead of a warpgroup
@@ -52,6 +52,18 @@ struct Shape {
 TH_DEVICE constexpr int cluster_blocks(const Shape& shape) { return shape.multicast_blocks * shape.split_blocks; }
 
 TH_DEVICE constexpr int math_threads(const Shape& shape) { return shape.math_warpgroups * 128; }
+
+/// Columns of a tile whose sums a block keeps after its cluster has added up a split K: whole groups of 8, as few as
+/// divide them evenly among the blocks that keep any.
+TH_DEVICE constexpr u32 kept_columns(const Shape& shape, u32 columns) {
+  const u32 groups = columns / 8;
+  const u32 parts = static_cast<u32>(shape.split_blocks);
+  u32 kept = (groups + parts - 1) / parts;
+  while (groups % kept != 0) {
+    ++kept;
+  }
+  return 8 * kept;
+}
 
 /// Consumer warpgroups first, because a warpgroup starts at a multiple of 4 warps; the producer after them.
 TH_DEVICE constexpr int threads(const Shape& shape) {

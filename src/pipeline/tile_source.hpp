@@ -84,6 +84,37 @@ class StridedTiles {
   u32 both_;  ///< of two rounds
 };
 
+/// The tiles of a single group whose rows the launch knows, one for each cluster.
+template <TileWidths tile_widths>
+class OneGroupTiles {
+ public:
+  using Tile = GroupTile;
+  static constexpr bool is_made = false;
+
+  TH_DEVICE OneGroupTiles(const Groups& groups, ClusterPlace cluster) : groups_(groups), cluster_(cluster) {}
+
+  TH_DEVICE u32 count() const { return row_tiles() * groups_.column_tiles; }
+  /// Row tiles of one column follow each other: they read the same weights.
+  TH_DEVICE Tile find(u32 index) const {
+    const u32 tiles = row_tiles();
+    const u32 column = index / tiles;
+    const u32 row_tile = index - column * tiles;
+    const u32 each = rows_of_tiles(groups_.rows, tiles, tile_widths);
+    const u32 rest = groups_.rows - row_tile * each;
+    const u32 rows = rest < each ? rest : each;
+    return {0, column, row_tile * each, rows, tile_width_for(rows, tile_widths), row_tile};
+  }
+
+  TH_DEVICE StridedTiles walk() const { return {cluster_, count()}; }
+  TH_DEVICE bool has(const StridedTiles& walk) const { return walk.is_there(); }
+
+ private:
+  TH_DEVICE u32 row_tiles() const { return (groups_.rows + tile_widths.most - 1) / tile_widths.most; }
+
+  const Groups& groups_;
+  ClusterPlace cluster_;
+};
+
 /// Tiles of groups whose rows only the device knows, from a directory that each block makes. Clusters are persistent.
 template <TileWidths tile_widths>
 class GroupTiles {

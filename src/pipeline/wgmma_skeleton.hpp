@@ -24,17 +24,40 @@
 
 namespace thresher::pipeline {
 
+/// The part of a group's operation for its widest tiles, or the operation itself where tiles are all alike.
+template <class Operation>
+struct WidestPartOf {
+  using Type = Operation;
+};
+template <Grouped Operation>
+struct WidestPartOf<Operation> {
+  using Type = typename Operation::template Part<Operation::tile_widths.most>;
+};
+
 template <class Operation, TileSource Tiles>
 class WgmmaSkeleton {
  public:
   static constexpr Shape shape = Operation::shape;
   static constexpr Hooks hooks = CheckedHooks<Operation>::hooks;
   static constexpr bool is_ping_pong = shape.reading == Reading::ping_pong;
+  /// Tiles have parts of several widths, one for each consumer warpgroup.
+  static constexpr bool has_parts = Grouped<Operation>;
+  using WidestPart = typename WidestPartOf<Operation>::Type;
+  static constexpr int merge_pieces = [] {
+    if constexpr (has_parts) {
+      return 1;
+    } else {
+      return Operation::merge_pieces;
+    }
+  }();
   using Engine = typename Operation::Engine;
   using Tile = typename Tiles::Tile;
-  static_assert(!Tiles::is_made || (shape.persistent && cluster_blocks(shape) == 1 && shape.passes == 1 &&
-                                    shape.ablation == Ablation::none));
+  static_assert(!Tiles::is_made || (shape.persistent && cluster_blocks(shape) == 1));
+  static_assert(!has_parts || (shape.passes == 1 && shape.ablation == Ablation::none));
   static_assert(!hooks.promotes || (!hooks.makes_operand && shape.passes == 1));
+
+  static_assert(!has_parts || shape.persistent || (hooks.load_constant && !hooks.deals_rows),
+                "a block with one tile loads constants first, and all its warpgroups finish the tile");
 
   TH_DEVICE explicit WgmmaSkeleton(const Operation& operation)
       : operation_(operation),
@@ -101,6 +124,8 @@ class WgmmaSkeleton {
                                launch::block_count().x / cluster_blocks(shape)};
     if constexpr (Tiles::is_made) {
       return {operation_.groups(), memory_.offset_bytes(directory_offset(shape)), cluster};
+    } else if constexpr (has_parts) {
+      return {operation_.groups(), cluster};
     } else {
       return {operation_, cluster, member_};
     }
@@ -124,8 +149,8 @@ class WgmmaSkeleton {
   TH_DEVICE Barrier barriers() const { return {memory_.offset_bytes(barrier_offset(shape)).address}; }
 
   TH_DEVICE auto merge() const {
-    return Merge<shape, typename Operation::Sums, Operation::merge_pieces>(memory_, barriers().offset(2 * shape.stages),
-                                                                           half_, rank_ ^ shape.multicast_blocks);
+    return Merge<shape, typename WidestPart::Sums, merge_pieces>(memory_, barriers().offset(2 * shape.stages), half_,
+                                                                 member_);
   }
 
   /// Barriers are made by the producer warp, which needs them first.
@@ -190,7 +215,7 @@ class WgmmaSkeleton {
   /// This block's part of the k steps, for each half a multiple of slots_together when all of them are.
   static constexpr u32 slots_together = [] {
     if constexpr (hooks.makes_operand && !Tiles::is_made) {
-      return static_cast<u32>(Operation::slots_together);
+      return static_cast<u32>(WidestPart::slots_together);
     } else {
       return 1U;
     }
@@ -271,7 +296,7 @@ class WgmmaSkeleton {
   }
 
   TH_DEVICE u32 slot_load_bytes(const Tile& tile) const {
-    if constexpr (Tiles::is_made) {
+    if constexpr (has_parts) {
       return operation_.slot_load_bytes(tile);
     } else {
       return operation_.slot_load_bytes;
@@ -306,7 +331,7 @@ class WgmmaSkeleton {
     const auto constants = [&](RingWriter<shape>& at, u32 step) {
       const LoadSlot slot = at.acquire();
       if (warp::elect()) {
-        slot.full.arrive_expect_bytes(Operation::slot_load_bytes);
+        slot.full.arrive_expect_bytes(slot_load_bytes(tile));
         operation_.load_constant(slot, tile, step);
       }
       warp::sync();
@@ -359,13 +384,13 @@ class WgmmaSkeleton {
         compute_tile(reader, turns, tiles_.find(own.index()), warpgroup);
       } else {
         // Groups' steps are counted anew: kept, they would take a register from the sums.
-        reader.skip(Tiles::is_made ? operation_.k_steps() : steps);
+        reader.skip(has_parts ? operation_.k_steps() : steps);
       }
       if constexpr (!shape.persistent) {
         break;
       }
     }
-    if constexpr (!Tiles::is_made) {
+    if constexpr (!has_parts) {
       operation_.drain();
     }
   }
@@ -373,7 +398,7 @@ class WgmmaSkeleton {
   /// With the warpgroup's part of the tile: the operation itself where tiles are all alike.
   TH_DEVICE void compute_tile(RingReader<shape>& reader, OrderedBarrier<shape>& turns, const Tile& tile,
                               u32 warpgroup) const {
-    if constexpr (Tiles::is_made) {
+    if constexpr (has_parts) {
       with_tile_width<Operation::tile_widths>(tile.tile_width, [&](auto tile_width) {
         compute(reader, turns, tile, warpgroup,
                 typename Operation::template Part<decltype(tile_width)::columns>(operation_, warpgroup));
@@ -401,7 +426,7 @@ class WgmmaSkeleton {
     }
     if constexpr (Ablated<shape>::multiplies && hooks.makes_operand) {
       // Here, not in a function: there the compiler orders the halves of a split in another way.
-      if (const u32 steps = end_step() - first_step(); Tiles::is_made || steps != 0) {
+      if (const u32 steps = end_step() - first_step(); has_parts || steps != 0) {
         RegisterOperand<Part>(part, reader, warpgroup).accumulate(sums, steps, [&] {
           mark(warpgroup, Moment::first_slot);
         });
@@ -413,6 +438,9 @@ class WgmmaSkeleton {
     mark(warpgroup, Moment::drained);
     if constexpr (!shape.release_early) {
       launch::release_dependents();
+    }
+    if constexpr (hooks.scales_sums) {
+      part.scale(sums, ahead);
     }
     if constexpr (shape.split_blocks > 1) {
       meet_cluster();
@@ -429,11 +457,23 @@ class WgmmaSkeleton {
     mark(warpgroup, Moment::finished);
   }
 
+  /// The rows of a group's tile that this block finishes: those of the columns that it keeps of a split K.
+  TH_DEVICE GroupTile own_rows(const GroupTile& tile) const {
+    if constexpr (shape.split_blocks == 1) {
+      return tile;
+    } else {
+      constexpr u32 kept = kept_columns(shape, Operation::tile_widths.most);
+      const u32 first = half_ * kept;
+      const u32 rest = first < tile.rows ? tile.rows - first : 0;
+      return {tile.group, tile.column, tile.row + first, rest < kept ? rest : kept, kept, tile.row_tile};
+    }
+  }
+
   struct Nothing {};
   template <class Part>
   TH_DEVICE auto look_ahead(const Tile& tile, const Part& part, u32 warpgroup) const {
-    if constexpr (Tiles::is_made) {
-      return part.ahead(tile);
+    if constexpr (has_parts) {
+      return part.ahead(tile, own_rows(tile));
     } else if constexpr (hooks.ahead) {
       return part.ahead(tile, warpgroup, half_);
     } else {
@@ -443,8 +483,10 @@ class WgmmaSkeleton {
   template <class Part, class Ahead>
   TH_DEVICE void finish(typename Part::Sums& sums, const Tile& tile, const Part& part, u32 warpgroup,
                         Shared<u8> staging, const Ahead& ahead) const {
-    if constexpr (Tiles::is_made) {
-      part.finish(sums, tile, staging, ahead);
+    if constexpr (has_parts) {
+      if (const GroupTile own = own_rows(tile); shape.split_blocks == 1 || own.rows != 0) {
+        part.finish(sums, own, staging, ahead);
+      }
     } else if constexpr (hooks.ahead) {
       part.finish(sums, tile, warpgroup, half_, staging, ahead);
     } else {
@@ -471,12 +513,14 @@ class WgmmaSkeleton {
     if constexpr (!Ablated<shape>::multiplies) {
       Ablated<shape>::release_all(reader, turns, steps * shape.passes);
     } else if constexpr (hooks.promotes) {
-      PromotedProducts<Engine, shape, Part>(part, reader).accumulate(sums, steps, ahead, [&] { pass_on(turns); });
+      PromotedProducts<Engine, shape, Part>(part, reader).accumulate(sums, first_step(), steps, ahead, [&] {
+        pass_on(turns);
+      });
     } else {
       // Closures as they stand: made once, or for each use, the compiler schedules each kind of tile best.
       using Products = SlotProducts<Engine, shape>;
       const Products products(reader);
-      if constexpr (Tiles::is_made) {
+      if constexpr (has_parts) {
         const auto multiply = [&](Shared<u8> slot) { part.multiply(sums, slot); };
         if constexpr (Products::in_flight > 0) {
           products.issue(multiply);
@@ -495,7 +539,7 @@ class WgmmaSkeleton {
         }
       }
       pass_on(turns);
-      products.finish(Tiles::is_made || steps != 0);
+      products.finish(has_parts || steps != 0);
     }
   }
 
@@ -525,10 +569,14 @@ TH_DEVICE void run(const Operation& operation) {
   WgmmaSkeleton<Operation, StaticTiles<Operation>>(operation).run();
 }
 
-/// A kernel whose tiles are those of groups.
+/// A kernel whose tiles are those of groups, or of one group whose rows the launch knows.
 template <Grouped Operation>
 TH_DEVICE void run_grouped(const Operation& operation) {
-  WgmmaSkeleton<Operation, GroupTiles<Operation::tile_widths>>(operation).run();
+  if constexpr (Operation::shape.persistent) {
+    WgmmaSkeleton<Operation, GroupTiles<Operation::tile_widths>>(operation).run();
+  } else {
+    WgmmaSkeleton<Operation, OneGroupTiles<Operation::tile_widths>>(operation).run();
+  }
 }
 
 }  // namespace thresher::pipeline

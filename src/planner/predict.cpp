@@ -125,7 +125,11 @@ MainLoop main_loop(const TiledKernel& kernel, const Walk& walked, const Where& w
   const double in_flight = kernel.loads_in_flight * walked.resident;
   const double latency = in_flight > 0 ? where.calibration.load_latency_clocks / in_flight : 0;
   const double compute_us = microseconds(std::max(step.clocks, latency) * walked.steps, clock_ghz);
-  const double dram_us = where.dram_us(kernel.dram_bytes);
+  const double multiprocessors = where.device.multiprocessors;
+  const double sm_bytes = kernel.dram_bytes / std::min<double>(static_cast<double>(kernel.blocks), multiprocessors);
+  const double unmeasured = kernel.dram_share > 0 ? where.calibration.dram_efficiency / kernel.dram_share : 1;
+  const double dram_us = std::max(where.dram_us(kernel.dram_bytes) * unmeasured,
+                                  microseconds(sm_bytes / where.calibration.sm_dram_bytes_per_clock, clock_ghz));
   if (dram_us > compute_us) {
     return {dram_us, Bound::memory};
   }

@@ -3,7 +3,7 @@
 ///
 /// A strategy counts bytes, operations, instructions and clocks of its own code. The device table and the calibration
 /// know their cost. A strategy that has measured its own inner loop gives that result too (`matrix_share`,
-/// `epilogue.clocks`, `exchange_clocks`).
+/// `dram_share`, `epilogue.clocks`, `exchange_clocks`).
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -65,6 +65,7 @@ struct TiledKernel {
   bool dependent_launch = false;
   bool shares_launch = false;  ///< these are more tiles of the launch whose first part is the previous one
   double dram_bytes = 0;       ///< the minimum that the call must read and write
+  double dram_share = 0;       ///< the measured share of memory's rate; 0 if not measured: the calibration's
   double useful_share = 1;     ///< of the products; the rest is padding of tiles
   bool operator==(const TiledKernel&) const = default;
 };

@@ -171,7 +171,7 @@ struct OneGroupSample {
 std::vector<OneGroupSample> one_group_samples() {
   std::vector<OneGroupSample> found;
   for (const Strategy<ProductProblem>* const strategy : {&columns_strategy(), &rows_strategy()}) {
-    for (const Sample<ProductProblem>& sample : dense_or_not(strategy->samples(), true)) {
+    for (const Sample<ProductProblem>& sample : of_product(strategy->samples(), Product::dual_gemm)) {
       found.push_back({strategy, sample.problem.dual_gemm(), sample.knobs});
     }
   }

@@ -73,7 +73,8 @@ class EveryStrategy : public ::testing::TestWithParam<const Strategy<ProductProb
 
 TEST_P(EveryStrategy, SamplesAndBuiltInCallsHaveNoObstacle) {
   const auto& strategy = *GetParam();
-  for (const auto& samples : {dense_or_not(strategy.samples(), true), dense_or_not(strategy.built_in(), true)}) {
+  for (const auto& samples :
+       {of_product(strategy.samples(), Product::dual_gemm), of_product(strategy.built_in(), Product::dual_gemm)}) {
     for (const auto& [problem, knobs] : samples) {
       EXPECT_EQ(strategy.infeasible_reasons(problem, knobs, card_for(strategy, problem)), std::vector<std::string>{})
           << knobs.text();
@@ -83,7 +84,7 @@ TEST_P(EveryStrategy, SamplesAndBuiltInCallsHaveNoObstacle) {
 
 TEST_P(EveryStrategy, BindsEveryNumberOfRowsUpToThePlanned) {
   const auto& strategy = *GetParam();
-  for (const auto& [planned, knobs] : dense_or_not(strategy.samples(), true)) {
+  for (const auto& [planned, knobs] : of_product(strategy.samples(), Product::dual_gemm)) {
     const PlannedCall call = strategy.plan(planned, knobs, card_for(strategy, planned));
     for (const std::int64_t rows : {std::int64_t{1}, planned.rows}) {
       ProductProblem problem = planned;
@@ -105,7 +106,7 @@ TEST_P(EveryStrategy, BindsEveryNumberOfRowsUpToThePlanned) {
 
 TEST_P(EveryStrategy, NamesTheMemoryOfEveryLaunch) {
   const auto& strategy = *GetParam();
-  for (const auto& [problem, knobs] : dense_or_not(strategy.samples(), true)) {
+  for (const auto& [problem, knobs] : of_product(strategy.samples(), Product::dual_gemm)) {
     const PlannedCall call = strategy.plan(problem, knobs, card_for(strategy, problem));
     for (const Step& step : call.steps) {
       for (const Access& access : std::get<KernelLaunch>(step).accesses) {

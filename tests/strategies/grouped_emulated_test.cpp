@@ -94,7 +94,7 @@ std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
   for (const Strategy<ProductProblem>* strategy :
        {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy()}) {
-    for (const Sample<ProductProblem>& sample : gemm::dense_or_not(strategy->samples(), false)) {
+    for (const Sample<ProductProblem>& sample : gemm::of_product(strategy->samples(), gemm::Product::grouped)) {
       all.push_back({strategy, sample});
     }
   }
@@ -423,11 +423,71 @@ TEST_P(EmulatedQuantizedRows, LeaveWhatIsNobodys) {
   }
 }
 
+// --- one group whose rows the launch knows
+
+std::vector<Chosen> plain_samples() {
+  std::vector<Chosen> all;
+  for (const Strategy<ProductProblem>* strategy : {&columns_strategy(), &packed_strategy()}) {
+    for (const Sample<ProductProblem>& sample : gemm::of_product(strategy->samples(), gemm::Product::gemm)) {
+      all.push_back({strategy, sample});
+    }
+  }
+  return all;
+}
+
+class EmulatedPlain : public ::testing::TestWithParam<Chosen> {
+ protected:
+  [[nodiscard]] static const ProductProblem& own_problem() { return GetParam().sample.problem; }
+  static void clean_and_right(const ProductProblem& problem, std::uint64_t schedules) {
+    const Sample<ProductProblem>& sample = GetParam().sample;
+    GroupedForm form;
+    form.groups = {0, static_cast<std::int32_t>(problem.rows)};
+    form.layout.out_row_gap = problem.rows % 2 == 0 ? 0 : 8;
+    GroupedCase host(problem.grouped(), form);
+    GroupedTensors tensors = host.tensors();
+    tensors.offsets = {};
+    EmulatedCall run = emulated(GetParam().strategy->plan(problem, sample.knobs, device_spec("H200")),
+                                in_order(weight_views(host.weights()), tensors));
+    const std::string* const numerics = sample.knobs.find("numerics");
+    const bool folds = problem.b == Format::nvfp4 && numerics != nullptr && *numerics == "fast";
+    std::vector<std::uint8_t> first;
+    for (std::uint64_t seed = 0; seed < schedules; ++seed) {
+      host.c().poison();
+      emulator::Options options;
+      options.schedule = emulator::Schedule::from_seed(seed);
+      for (const emulator::Finding& finding : run.run(options).findings) {
+        ADD_FAILURE() << sample.knobs.text() << ": " << to_string(finding);
+      }
+      ASSERT_EQ(wrong_rows(host, folds ? thresher::Numerics::fast : thresher::Numerics::exact), "")
+          << sample.knobs.text();
+      first = first.empty() ? host.c().bytes() : first;
+      ASSERT_EQ(host.c().bytes(), first) << "schedule " << seed << " wrote other bytes";
+    }
+  }
+};
+
+TEST_P(EmulatedPlain, ItsOwnSample) { clean_and_right(own_problem(), 8); }
+TEST_P(EmulatedPlain, EdgesOfItsTile) {
+  const Sample<ProductProblem>& sample = GetParam().sample;
+  for (const ProductProblem& problem : GetParam().strategy->edges(own_problem(), sample.knobs, device_spec("H200"))) {
+    clean_and_right(problem, 3);
+  }
+}
+/// Blocks that share a tile's K keep columns that have no rows.
+TEST_P(EmulatedPlain, FewerRowsThanBlocksKeep) {
+  ProductProblem problem = own_problem();
+  for (const std::int64_t rows : {1, 9}) {
+    problem.rows = rows;
+    clean_and_right(problem, 3);
+  }
+}
+
 std::string name_of(const ::testing::TestParamInfo<Chosen>& of) {
   return std::string(of.param.strategy->name()) + std::to_string(of.index);
 }
 
 INSTANTIATE_TEST_SUITE_P(InFloat32, EmulatedQuantizedRows, ::testing::ValuesIn(samples_in_float32()), name_of);
+INSTANTIATE_TEST_SUITE_P(OneMatrix, EmulatedPlain, ::testing::ValuesIn(plain_samples()), name_of);
 INSTANTIATE_TEST_SUITE_P(AllSamples, EmulatedGrouped, ::testing::ValuesIn(all_samples()), name_of);
 
 }  // namespace

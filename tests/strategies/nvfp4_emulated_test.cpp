@@ -217,7 +217,7 @@ TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
   const Strategy<ProductProblem>& strategy = packed_strategy();
   std::uint64_t seed = 0;
   int checked = 0;
-  for (const Sample<ProductProblem>& sample : dense_or_not(strategy.samples(), true)) {
+  for (const Sample<ProductProblem>& sample : of_product(strategy.samples(), Product::dual_gemm)) {
     if (sample.problem.out != Format::fp32) {
       continue;  // what no kernel leaves for such a launch
     }

@@ -204,7 +204,9 @@ class LayerEmulation final : public EmulatedOperation {
     const auto& strategy = *strategies::find_strategy(all(), wanted);
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     std::vector<Format> intermediates;  // a sample is enough for each
-    for (const ProductSample& sample : strategies::gemm::dense_or_not(strategy.samples(), is_dense_)) {
+    using strategies::gemm::Product;
+    const Product product = is_dense_ ? Product::dual_gemm : Product::grouped;
+    for (const ProductSample& sample : strategies::gemm::of_product(strategy.samples(), product)) {
       const Format intermediate = sample.problem.out;
       const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card);
       const bool is_there = std::find(intermediates.begin(), intermediates.end(), intermediate) != intermediates.end();

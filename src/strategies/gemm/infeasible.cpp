@@ -69,15 +69,42 @@ void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleRe
   check_registers(needs, device, found);
 }
 
-void check_static_memory(const pipeline::Shape& shape, int accumulators, const DeviceSpec& device,
-                         InfeasibleReasons& found) {
+void check_static_memory(const pipeline::Shape& shape, const DeviceSpec& device, InfeasibleReasons& found) {
   const int limit = device.shared_bytes_per_block;
   if (const int bytes = pipeline::shared_bytes(shape); bytes > limit) {
     found.say("shared memory: {} bytes a block ({} stages of {}) are over the limit of {} ({} KiB)", bytes,
               shape.stages, shape.slot_bytes, limit, limit / 1024);
   }
-  const int sums = pipeline::math_threads(shape) * accumulators / 2 * 4;
-  if (shape.split_blocks > 1 && sums > pipeline::slots_bytes(shape)) {
+}
+
+void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& shape, std::int64_t k_steps,
+                        InfeasibleReasons& found) {
+  if (shape.persistent) {
+    if (shape.split_blocks > 1) {
+      found.say("split-K: {} blocks divide K only with static tiles", shape.split_blocks);
+    }
+    return;
+  }
+  if (!problem.is_dense()) {
+    found.say("static tiles: only dense rows are known when the kernel is launched");
+  }
+  if (shape.reading == pipeline::Reading::ping_pong) {
+    found.say("static tiles: a block has one, and its {} consumer warpgroups share it: leave out by_turns",
+              shape.math_warpgroups);
+  }
+  if (k_steps < shape.split_blocks) {
+    found.say("split-K: {} stages along K are too few for {} blocks", k_steps, shape.split_blocks);
+  }
+}
+
+void check_split(const pipeline::Shape& shape, int columns, int accumulators, InfeasibleReasons& found) {
+  if (shape.split_blocks == 1) {
+    return;
+  }
+  const auto kept = static_cast<int>(pipeline::kept_columns(shape, static_cast<std::uint32_t>(columns)));
+  const int sums = (shape.split_blocks - 1) * pipeline::math_threads(shape) * accumulators / (columns / kept) *
+                   static_cast<int>(sizeof(float));
+  if (sums > pipeline::slots_bytes(shape)) {
     found.say("split-K: {} bytes of partial sums do not fit into {} stages of {}", sums, shape.stages,
               shape.slot_bytes);
   }

@@ -49,9 +49,15 @@ struct BlockNeeds {
 [[nodiscard]] int launch_registers(const pipeline::Shape& shape, int blocks_resident, const DeviceSpec& device);
 /// Threads and registers.
 void check_registers(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
-/// Shared memory of a block with static tiles, and room in it for half of a split's accumulators, so many a thread.
-void check_static_memory(const pipeline::Shape& shape, int accumulators, const DeviceSpec& device,
-                         InfeasibleReasons& found);
+/// Shared memory of a block with static tiles.
+void check_static_memory(const pipeline::Shape& shape, const DeviceSpec& device, InfeasibleReasons& found);
+/// The slots of a block have room for the sums of others that divide K with it, of the columns that it keeps. A thread
+/// has `accumulators` for `columns`.
+void check_split(const pipeline::Shape& shape, int columns, int accumulators, InfeasibleReasons& found);
+/// Tiles of groups: static ones have rows that the launch knows, and k steps for each block that divides them. Others
+/// are not split.
+void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& shape, std::int64_t k_steps,
+                        InfeasibleReasons& found);
 /// Threads, registers, and shared memory with a directory.
 void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
 

@@ -84,7 +84,7 @@ struct PlainLaunch {
     out.set(params);
     const std::int64_t tiles = max_tiles(extents, kernel.tile_widths.most, kernel.tile_outputs);
     const std::int64_t cluster = kernel.launch.cluster.x;
-    out.grid.x = narrow(std::min(max_blocks / cluster, tiles) * cluster);
+    out.grid.x = narrow((kernel.launch.persistent ? std::min(max_blocks / cluster, tiles) : tiles) * cluster);
     const machine::ElementType element = element_type(kernel.operand);
     const OperandRows tokens = gathered ? token_rows(call, *gathered, element, extents.k) : token_rows(call, element);
     out.add_map(offsetof(PlainParams, few_tokens), rows_map(tokens, pipeline::few_token_rows, kernel.boxes.swizzle));

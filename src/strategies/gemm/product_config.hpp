@@ -38,6 +38,11 @@ void set_outputs(Config& config, const ProductProblem& problem) {
 /// How the rows of a configuration for groups lie in its samples.
 template <TakesGroups Config>
 ProductRows grouped_rows(const Config& config) {
+  if constexpr (requires { config.static_tiles; }) {
+    if (config.static_tiles) {
+      return ProductRows::dense;
+    }
+  }
   return config.gathered ? ProductRows::gathered : ProductRows::contiguous;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/integers.hpp"
 #include "strategies/gemm/problem.hpp"
+#include "strategies/gemm/registry.hpp"
 #include "strategies/strategy.hpp"
 
 namespace thresher::strategies::gemm {
@@ -38,9 +39,9 @@ inline ProductProblem with_whole_scales(ProductProblem problem) {
   return problem;
 }
 
-/// The samples of dense rows, or those that have offsets.
-inline std::vector<Sample<ProductProblem>> dense_or_not(std::vector<Sample<ProductProblem>> samples, bool is_dense) {
-  std::erase_if(samples, [&](const Sample<ProductProblem>& one) { return one.problem.is_dense() != is_dense; });
+/// The samples that are problems of one product.
+inline std::vector<Sample<ProductProblem>> of_product(std::vector<Sample<ProductProblem>> samples, Product product) {
+  std::erase_if(samples, [&](const Sample<ProductProblem>& one) { return product_of(one.problem) != product; });
   return samples;
 }
 

@@ -71,6 +71,8 @@ TiledKernel kernel_of(const ProductProblem& problem, const TileWork& tile, doubl
   kernel.converts_in_turns = tile.converts_in_turns;
   kernel.stages = tile.stages;
   kernel.dependent_launch = tile.dependent_launch;
+  kernel.persistent = tile.persistent;
+  kernel.dram_share = tile.dram_share;
   return kernel;
 }
 
@@ -164,7 +166,6 @@ TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile) {
   kernel.steps = static_cast<double>(ceil_div(k_steps, tile.split_k) * tile.walks);
   kernel.exchange_clocks = exchange_clocks(sum_bytes * tile.weight_rows * tile.tokens, tile.split_k);
   kernel.hides_exchanges = true;
-  kernel.persistent = tile.persistent;
   kernel.dram_bytes = compulsory_bytes(problem);
   const double computed =
       static_cast<double>(tiles) * rows * columns * tile.walks * static_cast<double>(k_steps * tile.k);
@@ -187,7 +188,7 @@ TiledKernel grouped_kernel(const ProductProblem& problem, const TileWork& tile) 
   const RowTiles rows = usual_row_tiles(problem, tile.tile_widths);
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
   const auto k_steps = static_cast<double>(ceil_div(problem.k, tile.k));
-  TiledKernel kernel = kernel_of(problem, tile, tile.outputs * rows.columns);
+  TiledKernel kernel = kernel_of(problem, tile, tile.outputs * rows.columns / tile.split_k);
   kernel.step = step_work(problem, {.weight_rows = static_cast<double>(tile.weight_rows),
                                     .tokens = rows.columns,
                                     .k = static_cast<double>(tile.k),
@@ -197,12 +198,15 @@ TiledKernel grouped_kernel(const ProductProblem& problem, const TileWork& tile) 
                                     .converts_weights = tile.converts_weights,
                                     .rows_in_registers = tile.converts_weights});
   kernel.step.matrix_share = tile.matrix_share;
-  kernel.blocks = static_cast<std::int64_t>(std::ceil(active_experts(problem) * rows.count * column_tiles));
-  kernel.steps = k_steps;
-  kernel.persistent = true;
+  const auto tiles = static_cast<std::int64_t>(std::ceil(active_experts(problem) * rows.count * column_tiles));
+  kernel.blocks = tiles * tile.split_k;
+  kernel.cluster = tile.split_k;
+  kernel.steps = std::ceil(k_steps / tile.split_k);
+  kernel.exchange_clocks = exchange_clocks(sum_bytes * tile.weight_rows * rows.columns, tile.split_k);
+  kernel.hides_exchanges = true;
   kernel.dram_bytes = compulsory_bytes(problem) + bytes_read_again(problem, rows);
   kernel.useful_share =
-      useful_operations(problem) / (static_cast<double>(kernel.blocks) * k_steps * kernel.step.matrix_operations);
+      useful_operations(problem) / (static_cast<double>(tiles) * k_steps * kernel.step.matrix_operations);
   return kernel;
 }
 

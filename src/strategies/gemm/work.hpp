@@ -60,10 +60,11 @@ struct TileWork {
   int cluster = 1;
   int split_k = 1;  ///< blocks of a cluster that divide a tile's K
   int blocks_per_multiprocessor = 1;
-  bool persistent = false;  ///< those of groups always are
+  bool persistent = false;
   bool tma_stores = false;
   bool hides_epilogue = false;  ///< under the next tile's products
   bool dependent_launch = false;
+  double dram_share = 0;  ///< strategies/work_model.hpp
 };
 [[nodiscard]] TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile);
 

@@ -252,7 +252,7 @@ TEST(GroupedMachineCode, IsWhatItsStrategyPromises) {
   const DeviceSpec& device = device_spec("H200");
   std::vector<std::pair<const Strategy*, strategies::Sample<strategies::gemm::ProductProblem>>> all;
   for (const Strategy* const strategy : strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda)) {
-    for (const auto& sample : strategies::gemm::dense_or_not(strategy->built_in(), false)) {
+    for (const auto& sample : strategies::gemm::of_product(strategy->built_in(), strategies::gemm::Product::grouped)) {
       if (!strategy->unsupported_reason(sample.problem, device)) {
         all.emplace_back(strategy, sample);
       }

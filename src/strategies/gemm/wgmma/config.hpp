@@ -43,7 +43,10 @@ struct Config {
   int block_outputs = 64;  ///< rows: columns of C in a tile; of one matrix half of them
   int block_k = 64;        ///< k elements of a slot: 64 bytes, or a multiple of 128; up to 128 if FP8 is added in FP32
   int stages = 4;
-  int blocks_resident = 1;   ///< columns: thread blocks meant to share a multiprocessor
+  int blocks_resident = 1;  ///< columns: thread blocks meant to share a multiprocessor
+  /// columns, of dense rows: a block has one tile of block_tokens, and weights come before earlier launches have ended.
+  bool static_tiles = false;
+  int split_k = 1;           ///< with static tiles: blocks of a cluster that divide the k range
   int loader_registers = 0;  ///< with math_registers: the register reallocation; 0 for none
   int math_registers = 0;
   bool profiled = false;         ///< leaves timestamps of its roles in PlainParams::profile
@@ -67,7 +70,9 @@ TH_DEVICE constexpr SlotLayout slot_layout(const Config& c) {
 }
 
 TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
-  const int least = c.tokens_are_rows ? sum_rows * tile_warpgroups(c) : c.least_tokens;
+  const int least = c.tokens_are_rows ? sum_rows * tile_warpgroups(c)
+                    : c.static_tiles  ? c.block_tokens
+                                      : c.least_tokens;
   const int step = !c.tokens_are_rows ? c.token_step : c.by_turns ? sum_rows : 0;
   return {static_cast<machine::u32>(least), static_cast<machine::u32>(c.block_tokens), static_cast<machine::u32>(step)};
 }
@@ -109,10 +114,11 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .slot_bytes = slot_layout(c).token_bytes() + slot_layout(c).weight_bytes(),
       .staging_bytes = c.tokens_are_rows ? 0 : finish_staging_bytes(c.output, 2),
       .math_warpgroups = c.math_warpgroups,
+      .split_blocks = c.split_k,
       .reading = c.by_turns ? pipeline::Reading::ping_pong : pipeline::Reading::cooperative,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
-      .persistent = true,
+      .persistent = !c.static_tiles,
       .release_early = true,
       .profiled = c.profiled,
   };

@@ -44,6 +44,10 @@ KnobTable<Config> make_table(bool tokens_are_rows) {
        range("stages", &Config::stages, tokens_are_rows ? 2 : 1, 16, 1, "stage buffers"),
        of_columns(
            range("blocks_resident", &Config::blocks_resident, 1, 4, 1, "blocks meant to share a multiprocessor")),
+       of_columns(flag("static_tiles", &Config::static_tiles,
+                       "of one group: a block has one tile, and loads weights before the launch ahead has ended")),
+       of_columns(number("split_k", &Config::split_k, {1, 2, 3, 4, 5, 6, 7, 8},
+                         "with static tiles: blocks that share a tile's K and add up")),
        registers_knob("loader_registers", &Config::loader_registers, "of a producer thread; 0: as launched"),
        registers_knob("math_registers", &Config::math_registers, "of a consumer thread; 0: as launched"),
        from_problem(flag("profiled", &Config::profiled, "")),

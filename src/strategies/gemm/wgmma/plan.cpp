@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/integers.hpp"
 #include "strategies/gemm/common_knobs.hpp"
 #include "strategies/gemm/formats.hpp"
 #include "strategies/gemm/gather.hpp"
@@ -61,10 +62,11 @@ std::int64_t ragged_k(const Config& config) { return 16 / element_bytes(config.o
 
 /// Several tiles of every width, outputs beyond a tile and K beyond the ring.
 ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config) {
-  return with_whole_scales(with_extents(problem, {.experts = 5,
-                                                  .rows = 2 * config.block_tokens + 21,
-                                                  .n = tile_outputs(config) + 8,
-                                                  .k = config.block_k * (config.stages + 1) + ragged_k(config)}));
+  return with_whole_scales(
+      with_extents(problem, {.experts = 5,
+                             .rows = 2 * config.block_tokens + 21,
+                             .n = tile_outputs(config) + 8,
+                             .k = config.block_k * (config.split_k * config.stages + 1) + ragged_k(config)}));
 }
 
 /// A sample of these knobs as a dual GEMM, where it has all that one has and nothing else.
@@ -144,6 +146,15 @@ double promoting_share(const Config& config) {
   return config.by_turns ? 0.39 : config.block_outputs > 96 ? 0.63 : config.block_outputs > 64 ? 0.60 : 0.54;
 }
 
+/// Measured with static tiles, whose weights come while the launch ahead ends
+/// (measurements/static_tiles_h200_2026-11-29.json.xz); 0: not measured.
+double dram_share(const Config& config) {
+  if (!config.static_tiles) {
+    return 0;
+  }
+  return config.block_tokens <= 32 ? 1.0 : config.block_tokens <= 64 ? 0.95 : 0.9;
+}
+
 // --- launch
 
 /// Two tiles of 64 rows of weights in columns, one of tokens in rows; of each width that tiles have, 32 bytes along K.
@@ -159,8 +170,10 @@ Expectations expected_products(const Config& config) {
 
 PlainKernel kernel(const ProductProblem& problem, const Config& config) {
   const pipeline::Shape shape = shape_of(config);
-  KernelLaunch launch = product_launch(program(config), shape, config.blocks_resident,
-                                       pipeline::grouped_shared_bytes(shape, narrow(problem.experts)));
+  KernelLaunch launch =
+      product_launch(program(config), shape, config.blocks_resident,
+                     config.static_tiles ? pipeline::shared_bytes(shape)
+                                         : pipeline::grouped_shared_bytes(shape, narrow(problem.experts)));
   launch.dependent = config.dependent_launch;
   launch.expected = expected_products(config);
   return {.launch = std::move(launch),
@@ -221,13 +234,21 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
   }
   static std::vector<Config> candidates(const ProductProblem& problem, const Config&, const Knobs& knobs,
                                         const DeviceSpec&) {
-    return in_tiles(defaults(problem, knobs), problem.rows);
+    const Config config = defaults(problem, knobs);
+    std::vector<Config> found = in_tiles(config, problem.rows);
+    if (!tokens_are_rows && problem.is_dense() && problem.rows <= columns::max_static_rows) {
+      const std::vector<Config> dense = columns::in_static_tiles(config, problem.rows, problem.n);
+      found.insert(found.end(), dense.begin(), dense.end());
+    }
+    return found;
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     InfeasibleReasons found;
     check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
     (tokens_are_rows ? check_rows : check_columns)(config, found);
+    check_static_tiles(problem, shape_of(config), ceil_div(problem.k, std::int64_t{config.block_k}), found);
+    check_split(shape_of(config), config.block_tokens, sums(config), found);
     check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
     check_block({.shape = shape_of(config),
                  .blocks_resident = config.blocks_resident,
@@ -249,16 +270,20 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                                                      .type = matrix_type(config.operand),
                                                      .matrix_share = promotes(config) ? promoting_share(config) : 0,
                                                      .stages = config.stages,
+                                                     .split_k = config.split_k,
                                                      .blocks_per_multiprocessor = config.blocks_resident,
+                                                     .persistent = !config.static_tiles,
                                                      .hides_epilogue = config.by_turns,
-                                                     .dependent_launch = config.dependent_launch}));
+                                                     .dependent_launch = config.dependent_launch,
+                                                     .dram_share = dram_share(config)}));
     return work;
   }
   static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
     return planned_call(problem, kernel(problem, config), device.multiprocessors);
   }
   static std::vector<ProductProblem> edges(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
-    const SampleExtents least{.experts = 3, .rows = 2, .n = 8, .k = ragged_k(config)};
+    const SampleExtents least{
+        .experts = 3, .rows = 2, .n = 8, .k = config.block_k * (config.split_k - 1) + ragged_k(config)};
     return {multi_tile_sample(problem, config), with_extents(problem, least)};
   }
   static std::vector<Sample<ProductProblem>> built_in() {

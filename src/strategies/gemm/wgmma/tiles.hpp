@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/integers.hpp"
 #include "strategies/gemm/wgmma/config.hpp"
 
 namespace thresher::strategies::gemm::wgmma {
@@ -238,6 +239,53 @@ inline std::span<const TileShape> shapes_for(const Config& config) {
   return promotes(config) ? std::span<const TileShape>(promoted_tile_shapes) : tile_shapes;
 }
 
+/// Up to so many dense rows static tiles are tried.
+inline constexpr std::int64_t max_static_rows = 256;
+
+/// How the blocks of static tiles lie on the card. Measured with weights from memory
+/// (measurements/static_tiles_h200_2026-11-29.json.xz): more bytes in flight than these rings hold slow memory down.
+/// Blocks on half of the multiprocessors leave the others to the next launch, whose weights then come early.
+struct StaticLayout {
+  int blocks_resident = 1;
+  int most_stages = 8;
+  int least_blocks = 1;
+  int most_blocks = 66;
+  int most_split = 8;
+};
+inline constexpr std::array static_layouts{
+    StaticLayout{}, StaticLayout{.least_blocks = 88, .most_blocks = 132, .most_split = 2},
+    StaticLayout{.blocks_resident = 2, .most_stages = 6, .least_blocks = 88, .most_blocks = 132}};
+
+/// A block's one tile, in a cluster that divides K.
+constexpr Config with_static_tile(const Config& config, int tokens, const StaticLayout& layout, int split) {
+  Config found = with_tile(config, columns_tile(1, tokens, 1, layout.blocks_resident));
+  found.static_tiles = true;
+  found.split_k = split;
+  constexpr int block_memory = 225 * 1024;
+  found.stages = std::min(layout.most_stages, block_memory / layout.blocks_resident / shape_of(found).slot_bytes);
+  return found;
+}
+
+/// The narrowest tile that holds `rows`, or as many of the widest as there must be, with K divided among as many blocks
+/// as a layout takes.
+inline std::vector<Config> in_static_tiles(const Config& config, std::int64_t rows, std::int64_t n) {
+  const int widest = promotes(config) ? 64 : 128;
+  int tokens = 16;
+  while (tokens < widest && tokens < rows) {
+    tokens *= 2;
+  }
+  std::vector<Config> found;
+  for (const StaticLayout& layout : static_layouts) {
+    const Config whole = with_static_tile(config, tokens, layout, 1);
+    const std::int64_t tiles = ceil_div(rows, std::int64_t{tokens}) * ceil_div(n, std::int64_t{tile_outputs(whole)});
+    const auto split = static_cast<int>(std::min<std::int64_t>(layout.most_split, layout.most_blocks / tiles));
+    if (split > 0 && tiles * split >= layout.least_blocks) {
+      found.push_back(with_static_tile(config, tokens, layout, split));
+    }
+  }
+  return found;
+}
+
 /// Tiles that take the compiler so long that they are compiled where they are used.
 constexpr bool is_large(const TileShape& tile) { return tile.block_tokens > 128 || tile.by_turns; }
 
@@ -349,6 +397,35 @@ inline constexpr std::array small_config_list{
            .math_warpgroups = 2,
            .block_tokens = 64,
            .stages = 3},
+    Config{.matrices = 1, .bias = true, .math_warpgroups = 1, .block_tokens = 16, .stages = 3, .static_tiles = true},
+    Config{.matrices = 1, .math_warpgroups = 2, .block_tokens = 16, .stages = 2, .static_tiles = true, .split_k = 4},
+    Config{.operand = Number::fp16,
+           .output = Number::fp32,
+           .matrices = 1,
+           .bias = true,
+           .math_warpgroups = 1,
+           .block_tokens = 64,
+           .stages = 2,
+           .blocks_resident = 2,
+           .static_tiles = true,
+           .split_k = 8},
+    fp8(Scaling::row, Scaling::row,
+        {.matrices = 1,
+         .math_warpgroups = 1,
+         .block_tokens = 8,
+         .block_k = 128,
+         .stages = 3,
+         .static_tiles = true,
+         .split_k = 8}),
+    fp8(Scaling::block, Scaling::block,
+        {.output = Number::fp16,
+         .activation = ActivationCode::gelu_tanh,
+         .math_warpgroups = 1,
+         .block_tokens = 32,
+         .block_k = 128,
+         .stages = 2,
+         .static_tiles = true,
+         .split_k = 2}),
     fp8(Scaling::block, Scaling::block,
         {.output = Number::e4m3,
          .output_scaling = Scaling::block,

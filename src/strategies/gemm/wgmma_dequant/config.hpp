@@ -32,7 +32,9 @@ struct Config {
   int token_step = 0;       ///< grouped: between widths of more than 64 columns; 0: each is twice the one below
   int blocks_per_slot = 2;  ///< weight blocks along K in a stage: of 64 (exact) or 128 (fast)
   int stages = 4;
-  int split_k = 1;          ///< dense, 2: pairs of blocks halve the k range
+  /// grouped, of dense rows: a block has one tile of block_tokens, and weights come before earlier launches have ended.
+  bool static_tiles = false;
+  int split_k = 1;          ///< dense, or with static tiles: blocks of a cluster that divide the k range
   int blocks_resident = 1;  ///< thread blocks meant to share a multiprocessor
   Overlap overlap = Overlap::step;
   int loader_registers = 0;  ///< with math_registers: register reallocation; 0 for none
@@ -92,9 +94,11 @@ TH_DEVICE constexpr int weight_bytes(const Config& c) { return c.math_warpgroups
 
 /// Tokens of a tile that one block of a split finishes.
 TH_DEVICE constexpr int finished_tokens(const Config& c) { return c.block_tokens / c.split_k; }
+TH_DEVICE constexpr bool is_persistent(const Config& c) { return !c.dense && !c.static_tiles; }
 
 TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
-  return {static_cast<u32>(c.least_tokens), static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
+  const int least = c.static_tiles ? c.block_tokens : c.least_tokens;
+  return {static_cast<u32>(least), static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
 }
 
 /// Whole kibibytes, as Shape wants them.
@@ -115,7 +119,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .split_blocks = c.split_k,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
-      .persistent = !c.dense,
+      .persistent = is_persistent(c),
       .release_early = true,
       .profiled = c.profiled,
       .ablation = c.ablation,

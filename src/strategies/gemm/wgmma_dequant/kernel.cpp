@@ -19,7 +19,6 @@ std::string spelling(Packing packing) {
 }
 
 KnobTable<Config> make_table() {
-  const auto dense = [](const Config& config) { return config.dense; };
   const auto grouped = [](const Config& config) { return !config.dense; };
   return {
       "thresher::strategies::gemm::wgmma_dequant::Config",
@@ -45,7 +44,10 @@ KnobTable<Config> make_table() {
               "blocks of weights along K in a stage: of 64 elements (exact) or 128 (fast)"),
        range("stages", &Config::stages, 1, 16, 1, "stage buffers"),
        only_where<Config>(
-           dense, number("split_k", &Config::split_k, {1, 2}, "dense: blocks that share a tile's K and add up")),
+           grouped, flag("static_tiles", &Config::static_tiles,
+                         "of one group: a block has one tile, and loads weights before the launch ahead has ended")),
+       number("split_k", &Config::split_k, {1, 2, 3, 4, 5, 6, 7, 8},
+              "dense, or with static tiles: blocks that share a tile's K and add up"),
        range("blocks_resident", &Config::blocks_resident, 1, 8, 1, "blocks meant to share a multiprocessor"),
        choice<Config, Overlap>(
            "overlap", &Config::overlap, "thresher::pipeline::Overlap",

@@ -329,7 +329,8 @@ struct PackedLaunch {
     params.expert_bytes = static_cast<std::uint64_t>(bytes.blocks);
     params.ids_divisor = narrow(problem.row_ids_divisor);
     out.set(params);
-    out.grid.x = narrow(std::min(max_blocks, max_tiles(extents, config.block_tokens, tile_outputs(config))));
+    const std::int64_t tiles = max_tiles(extents, config.block_tokens, tile_outputs(config));
+    out.grid.x = narrow(is_persistent(config) ? std::min(max_blocks, tiles) : tiles * config.split_k);
     const OperandRows from = tokens(call, extents.k);
     out.add_map(offsetof(GroupedParams, few_tokens), rows_map(from, pipeline::few_token_rows));
     out.add_map(offsetof(GroupedParams, many_tokens),
@@ -342,8 +343,8 @@ KernelLaunch multiplying(const PackedLaunch& product) {
   const pipeline::Shape shape = shape_of(config);
   KernelLaunch launch =
       product_launch(program(config), shape, config.blocks_resident,
-                     config.dense ? pipeline::shared_bytes(shape)
-                                  : pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts)));
+                     is_persistent(config) ? pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts))
+                                           : pipeline::shared_bytes(shape));
   launch.dependent = config.dependent_launch;
   launch.accesses = product.accesses();
   launch.bind = [product](const CallTensors& call, LaunchArguments& out) {

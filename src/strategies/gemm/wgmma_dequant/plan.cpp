@@ -1,6 +1,7 @@
 // The strategy packed: the problems that it takes, the work of a configuration, and its samples.
 #include <fmt/format.h>
 
+#include "core/integers.hpp"
 #include "strategies/gemm/common_knobs.hpp"
 #include "strategies/gemm/infeasible.hpp"
 #include "strategies/gemm/output_quantization.hpp"
@@ -34,7 +35,8 @@ void check_dense(const Config& config, const DeviceSpec& device, InfeasibleReaso
   if (config.block_tokens % (8 * config.split_k) != 0) {
     found.say("split-K: {} tokens are not a multiple of 8 for each of {} parts", config.block_tokens, config.split_k);
   }
-  check_static_memory(shape, config.block_tokens / 2, device, found);
+  check_static_memory(shape, device, found);
+  check_split(shape, config.block_tokens, config.block_tokens / 2, found);
   check_registers({.shape = shape, .blocks_resident = config.blocks_resident}, device, found);
 }
 
@@ -44,6 +46,10 @@ void check_grouped(const ProductProblem& problem, const Config& config, const De
     found.say("fast: masked tokens of {} are not quantized, contiguous and gathered ones are",
               thresher::name(problem.a));
   }
+  const int stage_blocks = config.blocks_per_slot * stages_at_once(config);
+  check_static_tiles(problem, shape_of(config), weight_k_blocks(config.numerics, narrow(problem.k)) / stage_blocks,
+                     found);
+  check_split(shape_of(config), config.block_tokens, config.block_tokens / 2, found);
   check_block({.shape = shape_of(config),
                .blocks_resident = config.blocks_resident,
                .experts = problem.experts,
@@ -138,7 +144,9 @@ TiledKernel grouped_product(const ProductProblem& problem, const Config& config)
                                   .converts_weights = true,
                                   .converts_in_turns = config.blocks_resident > 1 || is_fast,
                                   .stages = config.stages,
+                                  .split_k = config.split_k,
                                   .blocks_per_multiprocessor = config.blocks_resident,
+                                  .persistent = is_persistent(config),
                                   .dependent_launch = config.dependent_launch});
 }
 
@@ -195,8 +203,15 @@ struct Family : ProductFamily<Family, Config> {
   static std::vector<Config> candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
                                         const DeviceSpec&) {
     const Numerics numerics = asked_numerics(knobs);
-    return own.dense ? dense_candidates(numerics, problem.rows)
-                     : grouped_candidates(numerics, problem.matrices(), problem.rows);
+    if (own.dense) {
+      return dense_candidates(numerics, problem.rows);
+    }
+    std::vector<Config> found = grouped_candidates(numerics, problem.matrices(), problem.rows);
+    if (problem.is_dense() && problem.rows <= max_static_rows) {
+      const std::vector<Config> one_group = static_candidates(numerics, problem.matrices(), problem.rows);
+      found.insert(found.end(), one_group.begin(), one_group.end());
+    }
+    return found;
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
@@ -230,7 +245,11 @@ struct Family : ProductFamily<Family, Config> {
                                   .k = std::int64_t{stage_k(config)} * (config.split_k * config.stages + 1) + rest});
   }
   static ProductProblem smallest_sample(const ProductProblem& problem, const Config& config) {
-    return with_extents(problem, {.experts = 3, .rows = config.dense ? 1 : 2, .n = 1, .k = k_granule(config)});
+    const std::int64_t other_parts = config.static_tiles ? (config.split_k - 1) * stages_at_once(config) : 0;
+    return with_extents(problem, {.experts = 3,
+                                  .rows = config.dense ? 1 : 2,
+                                  .n = 1,
+                                  .k = std::int64_t{stage_k(config)} * other_parts + k_granule(config)});
   }
   static pipeline::Shape profile_shape(const Config& config) { return shape_of(config); }
 

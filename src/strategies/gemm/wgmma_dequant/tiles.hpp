@@ -1,5 +1,6 @@
 #pragma once
 /// The configurations that are worth predicting, those compiled ahead of time, and small ones for the emulator.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -162,6 +163,27 @@ inline std::vector<Config> grouped_candidates(Numerics numerics, int matrices, s
   return found;
 }
 
+/// Up to so many dense rows static tiles are tried.
+inline constexpr std::int64_t max_static_rows = 256;
+
+/// A block's one tile, in a cluster that divides K. The tiles are those of the dense dual kernel.
+inline std::vector<Config> static_candidates(Numerics numerics, int matrices, std::int64_t rows) {
+  std::vector<Config> found;
+  for (Config config : dense_candidates(numerics, std::min<std::int64_t>(rows, 128))) {
+    if (config.split_k != 1) {
+      continue;
+    }
+    config.dense = false;
+    config.static_tiles = true;
+    config.matrices = matrices;
+    for (const int split : {1, 2, 4, 8}) {
+      config.split_k = split;
+      found.push_back(config);
+    }
+  }
+  return found;
+}
+
 /// Both products of a layer in both numerics, with outputs in BF16, and for the exact one such tokens too. FP16, and
 /// the tiles that take the compiler long, are compiled where they are used.
 inline std::vector<Config> grouped_default_configs() {
@@ -217,6 +239,36 @@ inline constexpr std::array small_configs{
            .stages = 2,
            .overlap = Overlap::block},
     Config{.dense = false, .block_tokens = 16, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
+    Config{.dense = false,
+           .operand = Number::bf16,
+           .output = Number::bf16,
+           .matrices = 1,
+           .bias = true,
+           .block_tokens = 16,
+           .blocks_per_slot = 4,
+           .stages = 2,
+           .static_tiles = true,
+           .split_k = 4,
+           .overlap = Overlap::none},
+    Config{.dense = false,
+           .numerics = Numerics::fast,
+           .output = Number::fp32,
+           .matrices = 1,
+           .math_warpgroups = 1,
+           .block_tokens = 64,
+           .blocks_per_slot = 1,
+           .stages = 3,
+           .static_tiles = true,
+           .split_k = 2},
+    Config{.dense = false,
+           .matrices = 1,
+           .math_warpgroups = 1,
+           .block_tokens = 8,
+           .blocks_per_slot = 1,
+           .stages = 4,
+           .static_tiles = true,
+           .split_k = 8,
+           .overlap = Overlap::block},
     Config{.dense = false,
            .operand = Number::bf16,
            .output = Number::bf16,

@@ -23,7 +23,8 @@ class ColumnsOperation : public Operation<config> {
     using Sums = pipeline::AccumulatorTiles<Engine, static_cast<int>(columns), 2>;
     using Fresh = Sums;
     static constexpr int pieces = Fresh::count;
-    using Finishing = Finish<finish_knobs(config), TwoTiles<config.matrices>, columns>;
+    using Finishing = Finish<finish_knobs(config), TwoTiles<config.matrices>,
+                             pipeline::kept_columns(Operation<config>::shape, columns)>;
     using Scales = ColumnScales<scaling_knobs(config), config.matrices, columns>;
     using Factors = typename Scales::Factors;
     struct Ahead {
@@ -34,8 +35,8 @@ class ColumnsOperation : public Operation<config> {
     TH_DEVICE Part(const ColumnsOperation& operation, u32 warpgroup)
         : params_(operation.params_), warpgroup_(warpgroup), first_row_(config.by_turns ? 0 : warpgroup * sum_rows) {}
 
-    TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile) const {
-      return {finishing(tile).ahead(tile), scales(tile).ahead(tile)};
+    TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile, const pipeline::GroupTile& own) const {
+      return {finishing(own).ahead(own), scales(tile).ahead(tile)};
     }
 
     TH_DEVICE void multiply(Sums& sums, Shared<u8> slot) const {
@@ -64,9 +65,9 @@ class ColumnsOperation : public Operation<config> {
       scales({}).promote(sums, fresh, factors, t);
     }
 
-    TH_DEVICE void finish(Sums& sums, const pipeline::GroupTile& tile, Shared<u8> staging, const Ahead& ahead) const {
-      scales(tile).scale(sums, ahead.scales);
-      finishing(tile).write(sums, tile, staging, ahead.finishing, [](float sum, int, int, int) { return sum; });
+    TH_DEVICE void scale(Sums& sums, const Ahead& ahead) const { scales({}).scale(sums, ahead.scales); }
+    TH_DEVICE void finish(Sums& sums, const pipeline::GroupTile& own, Shared<u8> staging, const Ahead& ahead) const {
+      finishing(own).write(sums, own, staging, ahead.finishing, [](float sum, int, int, int) { return sum; });
     }
 
    private:

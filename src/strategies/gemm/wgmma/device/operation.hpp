@@ -35,23 +35,31 @@ class PlainSlots {
   /// `outputs` are a tile's.
   static TH_DEVICE void load(const PlainParams& params, const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile,
                              u32 outputs, u32 k_step) {
+    TH_UNROLL
+    for (int panel = 0; panel < layout.panels(); ++panel) {
+      load_weights(params, slot, tile, outputs, k_step, panel);
+      load_tokens(params, slot, tile, k_step, panel);
+    }
+  }
+  static TH_DEVICE void load_weights(const PlainParams& params, const pipeline::LoadSlot& slot,
+                                     const pipeline::GroupTile& tile, u32 outputs, u32 k_step, int panel) {
     constexpr u32 half_bytes = layout.weight_rows * layout.row_bytes();
     const i32 group = static_cast<i32>(tile.group);
     const i32 output = static_cast<i32>(tile.column * outputs);
-    TH_UNROLL
-    for (int panel = 0; panel < layout.panels(); ++panel) {
-      const i32 k = static_cast<i32>(k_step * layout.k + panel * layout.panel_k());
-      const Shared<u8> weights = slot.base.offset_bytes(weights_at(panel));
-      tma::load(weights, params.gate, slot.full, At{k, output, group});
-      if constexpr (layout.matrices == 2) {
-        tma::load(weights.offset_bytes(half_bytes), params.up, slot.full, At{k, output, group});
-      } else {
-        tma::load(weights.offset_bytes(half_bytes), params.gate, slot.full, At{k, output + layout.weight_rows, group});
-      }
-      pipeline::load_tokens<tile_widths, layout.row_bytes()>(slot, tokens_at(panel),
-                                                             {params.few_tokens, params.many_tokens}, tile,
-                                                             params.groups.groups.slots != 0 ? tile.group : 0, k);
+    const i32 k = k_of(k_step, panel);
+    const Shared<u8> weights = slot.base.offset_bytes(weights_at(panel));
+    tma::load(weights, params.gate, slot.full, At{k, output, group});
+    if constexpr (layout.matrices == 2) {
+      tma::load(weights.offset_bytes(half_bytes), params.up, slot.full, At{k, output, group});
+    } else {
+      tma::load(weights.offset_bytes(half_bytes), params.gate, slot.full, At{k, output + layout.weight_rows, group});
     }
+  }
+  static TH_DEVICE void load_tokens(const PlainParams& params, const pipeline::LoadSlot& slot,
+                                    const pipeline::GroupTile& tile, u32 k_step, int panel) {
+    pipeline::load_tokens<tile_widths, layout.row_bytes()>(
+        slot, tokens_at(panel), {params.few_tokens, params.many_tokens}, tile,
+        params.groups.groups.slots != 0 ? tile.group : 0, k_of(k_step, panel));
   }
 
   /// Returns the tokens of a panel, from a row on.
@@ -63,6 +71,9 @@ class PlainSlots {
   }
 
  private:
+  static TH_DEVICE i32 k_of(u32 k_step, int panel) {
+    return static_cast<i32>(k_step * layout.k + panel * layout.panel_k());
+  }
   static TH_DEVICE constexpr u32 tokens_at(int panel) { return panel * layout.token_panel_bytes(); }
   static TH_DEVICE constexpr u32 weights_at(int panel) {
     return layout.token_bytes() + panel * layout.weight_panel_bytes();
@@ -78,7 +89,9 @@ class Operation {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
-  static constexpr pipeline::Hooks hooks{.promotes = promotes(config),
+  static constexpr pipeline::Hooks hooks{.load_constant = config.static_tiles,
+                                         .scales_sums = !config.tokens_are_rows,
+                                         .promotes = promotes(config),
                                          .inspects = config.gathered,
                                          .deals_rows = config.tokens_are_rows && !config.by_turns};
   using Engine = EngineOf<machine::Arch::sm_90a>;
@@ -98,6 +111,19 @@ class Operation {
   TH_DEVICE u32 slot_load_bytes(const pipeline::GroupTile& tile) const { return Slots::load_bytes(tile); }
   TH_DEVICE void load(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step) const {
     Slots::load(params_, slot, tile, tile_outputs(config), k_step);
+  }
+  /// Weights, which no earlier launch writes.
+  TH_DEVICE void load_constant(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step) const {
+    TH_UNROLL
+    for (int panel = 0; panel < slots.panels(); ++panel) {
+      Slots::load_weights(params_, slot, tile, tile_outputs(config), k_step, panel);
+    }
+  }
+  TH_DEVICE void load_fresh(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step) const {
+    TH_UNROLL
+    for (int panel = 0; panel < slots.panels(); ++panel) {
+      Slots::load_tokens(params_, slot, tile, k_step, panel);
+    }
   }
 
  protected:

@@ -40,7 +40,7 @@ class RowsOperation : public Operation<config> {
     /// Whether any of the tile's rows are this warpgroup's.
     TH_DEVICE bool has_rows(const pipeline::GroupTile& tile) const { return first_row_ < tile.rows; }
 
-    TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile) const {
+    TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile, const pipeline::GroupTile&) const {
       return {finishing(tile).ahead(own(tile)), scales(tile).ahead(own(tile))};
     }
 

@@ -247,7 +247,8 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
     check_copies(problem, config, found);
     check_cluster(problem, config, device, found);
     check_order(config, found);
-    check_static_memory(shape_of(config), accumulators(config), device, found);
+    check_static_memory(shape_of(config), device, found);
+    check_split(shape_of(config), config.block_outputs, accumulators(config), found);
     check_registers({.shape = shape_of(config), .registers = accumulators(config) + other_registers}, device, found);
     return found.take();
   }

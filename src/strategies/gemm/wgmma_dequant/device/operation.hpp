@@ -210,7 +210,8 @@ class GroupedOperation {
   using Params = GroupedParams;
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
-  static constexpr pipeline::Hooks hooks{.makes_operand = true, .inspects = config.gathered};
+  static constexpr pipeline::Hooks hooks{
+      .load_constant = config.static_tiles, .makes_operand = true, .inspects = config.gathered};
   static constexpr bool is_fast = config.numerics == Numerics::fast;
   using Engine = typename StageOperands<config>::Engine;
 
@@ -234,9 +235,16 @@ class GroupedOperation {
   }
 
   TH_DEVICE void load(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step) const {
+    load_constant(slot, tile, k_step);
+    load_fresh(slot, tile, k_step);
+  }
+  /// Weights, which no earlier launch writes.
+  TH_DEVICE void load_constant(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step) const {
     load_weights<config>(slot, params_,
                          tile.group * params_.expert_bytes + static_cast<u64>(k_step) * warpgroup_weight_bytes(config),
                          tile.column * config.math_warpgroups);
+  }
+  TH_DEVICE void load_fresh(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step) const {
     TH_UNROLL
     for (u32 block = 0; block < config.blocks_per_slot; ++block) {
       const u32 k = (k_step * config.blocks_per_slot + block) * weight_block_k(config.numerics);
@@ -251,17 +259,18 @@ class GroupedOperation {
   class Part : public StageOperands<config> {
    public:
     using Sums = pipeline::AccumulatorTiles<Engine, static_cast<int>(columns), 1>;
-    using Finishing = Finish<finish_knobs(config), RowPairs<config.matrices>, columns>;
+    static constexpr u32 kept = pipeline::kept_columns(shape, columns);
+    using Finishing = Finish<finish_knobs(config), RowPairs<config.matrices>, kept>;
 
     struct Ahead {
       typename Finishing::Ahead finishing;
-      Factors<config, columns> factors;
+      Factors<config, kept> factors;
     };
 
     TH_DEVICE Part(const GroupedOperation& operation, u32 warpgroup)
         : operation_(operation), params_(operation.params_), warpgroup_(warpgroup) {}
 
-    TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile) const {
+    TH_DEVICE Ahead ahead(const pipeline::GroupTile&, const pipeline::GroupTile& tile) const {
       const OperandScales& scales = params_.scales;
       const u32 slot = operation_.token_slot(tile);
       const float gate = global_scale(scales.gate, tile.group);
@@ -280,7 +289,7 @@ class GroupedOperation {
     }
 
     TH_DEVICE void finish(Sums& sums, const pipeline::GroupTile& tile, Shared<u8> staging, const Ahead& ahead) const {
-      const Factors<config, columns>& factors = ahead.factors;
+      const Factors<config, kept>& factors = ahead.factors;
       const float scales[2] = {factors.of_row(0, params_.result_scale), factors.of_row(1, params_.result_scale)};
       finishing(tile).write(sums, tile, staging, ahead.finishing, [&](float sum, int row, int group, int e) {
         if constexpr (is_fast) {
