@@ -1,118 +1,142 @@
 #!/usr/bin/env python3
-"""Times whole gated MLPs beside PyTorch's, as an engine calls them, in one process on one NVIDIA GPU.
+"""Times whole layers beside what they replace, as an engine calls them, in one process on one NVIDIA GPU.
 
-  layers.py --out measurements/NAME.json [--commit HASH] [--rounds N]
+  layers.py --out PART.json [--commit HASH] [--rounds N] [--layers dense,moe,linears] [--models Qwen3,Mixtral] [--tokens 1,16]
+            [--formats bf16,nvfp4] [--peers torch,humming] [--engine-files FOLDER] [--budget-s 60]
 
-down (silu(gate x) * (up x)) of bfloat16 tokens: PyTorch's two linear layers with gate and up in one, eager and
-compiled, beside thresher.torch.GatedMLP in BF16 and with NVFP4 weights. The planner's own choice, CUDA graphs, weights
-that rotate over more than three times the L2 cache. Outputs are checked against float64 on the weights that each
-contestant has. Printed for each problem: medians in microseconds, and PyTorch's best time over Thresher's.
+Gated MLPs, layers of experts and the linear layers of attention of models, in each format of weights. Tokens are bfloat16, and rounding
+them is inside the clock of FP8 contestants, all of which share the kernels for it. So are routing and adding up with experts. Thresher is what
+its planner chooses; `thresher_module` rounds with PyTorch's operations. Contestants are CUDA graphs of calls over copies of the weights of more
+than three times the L2 cache, launched in random order in every round. No time counts before the output was held against float64 on the
+format's numbers; in FP8 rows are rounded there, too. Products of a layer are timed alone in the same rounds.
+
+--models are parts of names of models and parts, --peers of names of peers ("none": no peer). No case begins after --budget-s.
+--engine-files is a folder with SGLang's files at their places, whose Triton kernels are loaded without SGLang.
+bench/layer_results.py puts the parts of a measurement into one file.
+Printed: each case's medians in microseconds, then geometric means by format and number of tokens, and what did not run.
 """
 import argparse
-import json
 import random
+import time
 
 import torch
-import torch.nn.functional as F
 
 import graph_race
-import thresher
-import thresher.torch as thresher_torch
+import layer_models
+import layer_own
+import layer_peers
+import layer_results
+from layer_weights import Weights, call_of, definition
 
-ROWS = [1, 16, 64, 128, 256, 1024, 4096]
-# Hidden and intermediate size of Llama-8B, Qwen3-0.6B, 8B and 32B, and of Llama-70B on four GPUs.
-SIZES = {"Llama-8B": (4096, 14336), "Qwen3-0.6B": (1024, 3072), "Qwen3-8B": (4096, 12288), "Qwen3-32B": (5120, 25600),
-         "Llama-70B, 1 of 4 GPUs": (8192, 7168)}
-LEVELS = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
-
-
-def in_nvfp4(weight):
-    """The weight in NVFP4, and the numbers that this is: a scale is the largest magnitude of 16 values over 6."""
-    levels = torch.tensor(LEVELS, device=weight.device)
-    global_scale = (weight.abs().amax().float() / (6 * 448)).reshape(1)
-    groups = weight.float().view(weight.shape[0], -1, 16)
-    scales = (groups.abs().amax(-1) / 6 / global_scale).to(torch.float8_e4m3fn)
-    factors = (scales.float() * global_scale)[..., None]
-    nearest = torch.bucketize(groups.abs() / factors.clamp(min=1e-30), (levels[1:] + levels[:-1]) / 2)
-    codes = (nearest | ((groups < 0).long() << 3)).to(torch.uint8).view(weight.shape[0], -1)
-    numbers = (levels[nearest] * factors * groups.sign()).view_as(weight)
-    return thresher.Nvfp4(codes[:, 0::2] | (codes[:, 1::2] << 4), scales, global_scale), numbers
+BOUNDS = {"bf16": 1e-2, "fp8_block": 4e-2, "fp8_row": 4e-2, "nvfp4": 1e-2, "mxfp4": 1e-2}  # of the relative error of the output's norm
+CALLS = 12
+BEGAN = time.monotonic()
 
 
-def eager(x, gate_up, down):
-    gate, up = F.linear(x, gate_up).chunk(2, -1)
-    return F.linear(F.silu(gate) * up, down)
+def reason_of(error):
+    return " ".join(str(error).split())[:160] or repr(error)
 
 
-def definition(x, gate, up, down):
-    x, gate, up, down = (one.double() for one in (x, gate, up, down))
-    return (F.silu(x @ gate.T) * (x @ up.T)) @ down.T
+class Field:
+    """The contestants of a layer in one format: (name, role, what makes a call), each with so many copies of the weights."""
+
+    def __init__(self, layer, format_name, least_tokens, peers, not_run):
+        self.layer, self.format, self.least_tokens, self.not_run = layer, format_name, least_tokens, not_run
+        self.weights = Weights(layer, format_name)
+        self.members = []
+        self.enter(layer_own.FAMILIES[layer.kind], self.weights)
+        for family in layer_peers.families_of(layer, format_name):
+            if layer_models.has_part(family.__name__, peers):
+                self.enter(family, self.weights)
+        if format_name != "bf16" and layer_models.has_part("torch", peers):
+            self.enter(layer_peers.torch_bf16, Weights(layer, "bf16"), "anchor")
+
+    def enter(self, family, weights, role=None):
+        """Adds a family's contestants; one that cannot be set up is named with its reason."""
+        copies = graph_race.copies_of(self.layer.weight_bytes(weights.format, self.least_tokens))
+        try:
+            for name, own_role, maker in family(weights, copies):
+                if role is None:
+                    self.members.append((name, own_role, maker, copies))
+                elif "compiled" not in name:
+                    self.members.append((f"{name}_bf16", role, maker, copies))
+        except Exception as error:
+            self.not_run[f"{self.layer.name}, {self.format}, {family.__name__}"] = reason_of(error)
+
+    def contestants(self, call, count):
+        """(name, role, contestant) of all that run."""
+        for name, role, maker, copies in self.members:
+            try:
+                yield name, role, graph_race.Contestant(maker(call), -(-count // copies) * copies)
+            except Exception as error:
+                torch.cuda.synchronize()
+                self.not_run[f"{self.layer.name}, {self.format}, {len(call.x)} tokens, {name}"] = reason_of(error)
 
 
-class Layers:
-    """Copies of one layer: its weights for PyTorch, and Thresher's modules of them."""
-
-    def __init__(self, hidden, intermediate):
-        self.copies = graph_race.copies_of(6 * hidden * intermediate)
-        self.compiled = torch.compile(eager)
-        self.weights, self.modules, self.first_numbers = [], {"thresher_bf16": [], "thresher_nvfp4": []}, {}
-        for i in range(self.copies):
-            shapes = ((intermediate, hidden), (intermediate, hidden), (hidden, intermediate))
-            of_layer = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) / shape[1] ** 0.5 for shape in shapes]
-            four_bits = [in_nvfp4(one) for one in of_layer]
-            if i == 0:
-                self.first_numbers = {"bf16": of_layer, "nvfp4": [numbers for _, numbers in four_bits]}
-            self.weights.append((torch.cat(of_layer[:2]), of_layer[2]))
-            self.modules["thresher_bf16"].append(thresher_torch.GatedMLP(*of_layer))
-            self.modules["thresher_nvfp4"].append(
-                thresher_torch.GatedMLP(*(one for one, _ in four_bits), dtype=torch.bfloat16))
-
-    def calls(self, x):
-        calls = {"torch": lambda i: eager(x, *self.weights[i % self.copies]),
-                 "torch_compiled": lambda i: self.compiled(x, *self.weights[i % self.copies])}
-        for name, modules in self.modules.items():
-            calls[name] = lambda i, modules=modules: modules[i % self.copies](x)
-        return calls
+def errors_of(found, exact):
+    """The errors of whole layers; anchors compute with other numbers and products alone with other rows."""
+    return {name: graph_race.norm_error(one.out, exact) for name, role, one in found if role in ("own", "peer", "fast peer")}
 
 
-def measured(model, layers, m, hidden, intermediate, rounds):
-    x = torch.randn(m, hidden, device="cuda", dtype=torch.bfloat16)
-    contestants = graph_race.race(layers.calls(x), layers.copies, 12 if m < 1024 else 4, rounds)
-    exact = {numbers: definition(x, *of_layer) for numbers, of_layer in layers.first_numbers.items()}
-    errors = {}
-    for name, one in contestants.items():
-        errors[name] = graph_race.norm_error(one.out, exact["nvfp4" if name.endswith("nvfp4") else "bf16"])
-    medians = graph_race.medians(contestants)
-    best = min(medians["torch"], medians["torch_compiled"])
-    row = {"model": model, "m": m, "hidden": hidden, "intermediate": intermediate, "median_us": medians,
-           "norm_errors": errors, "torch_over_bf16": best / medians["thresher_bf16"],
-           "torch_over_nvfp4": best / medians["thresher_nvfp4"],
-           "samples_us": {name: one.samples for name, one in contestants.items()}}
-    print(f"{model:<24}{m:>5}: " + "  ".join(f"{name} {us:8.2f}" for name, us in medians.items()) +
-          f"  bf16 {row['torch_over_bf16']:.3f}x  nvfp4 {row['torch_over_nvfp4']:.3f}x"
-          f"  errors {max(errors.values()):.1e}", flush=True)
-    return row
+def measured(field, tokens, rounds):
+    layer, call = field.layer, call_of(field.layer, tokens)
+    found = list(field.contestants(call, CALLS if tokens < 1024 else 4))
+    errors = errors_of(found, definition(field.weights, call))
+    wrong = [name for name, error in errors.items() if not error <= BOUNDS[field.format]]
+    raced = {name: one for name, _, one in found if name not in wrong}
+    graph_race.interleave(raced, rounds)
+    return {"kind": layer.kind, "model": layer.model, "part": layer.part, "format": field.format, "tokens": tokens, "shapes": layer.shapes,
+            "experts": layer.experts, "top_k": layer.top_k, "roles": {name: role for name, role, _ in found if name in raced},
+            "median_us": graph_race.medians(raced), "norm_errors": errors, "wrong": wrong,
+            "samples_us": {name: one.samples for name, one in raced.items()}}
 
 
-def main():
+def rows_of(layer, format_name, arguments, tokens, not_run):
+    """The rows of one layer in one format, as far as the time goes."""
+    field = None
+    for count in tokens:
+        if time.monotonic() - BEGAN > arguments.budget_s:
+            not_run[f"{layer.name}, {format_name}, {count} tokens"] = "no time was left"
+            continue
+        field = field or Field(layer, format_name, min(tokens), layer_models.words_of(arguments.peers), not_run)
+        row = measured(field, count, arguments.rounds)
+        print(layer_results.row_line(row), flush=True)
+        yield row
+    del field
+    torch.cuda.empty_cache()
+
+
+def arguments_of():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True, help="JSON file to write")
     parser.add_argument("--commit", default="", help="what was built")
     parser.add_argument("--rounds", type=int, default=15)
-    args = parser.parse_args()
+    parser.add_argument("--budget-s", type=float, default=float("inf"), help="seconds after which no case begins (default: none)")
+    for name, words in (("layers", ", ".join(layer_models.KINDS)), ("models", "parts of names"), ("tokens", "numbers"),
+                        ("formats", ", ".join(layer_models.FORMATS)), ("peers", "parts of names, or none")):
+        parser.add_argument(f"--{name}", default="", help=f"{words}, separated by commas (default: all)")
+    parser.add_argument("--engine-files", default="", help="folder with files of SGLang")
+    return parser.parse_args()
+
+
+def main():
+    arguments = arguments_of()
+    layers, tokens = layer_models.selected(arguments.layers, arguments.models, arguments.formats, arguments.tokens)
+    layer_peers.ENGINE_FILES["folder"] = arguments.engine_files
     random.seed(0)
     torch.manual_seed(0)
-    result = graph_race.described("gated MLPs of bfloat16 tokens beside PyTorch", args.commit, rounds=args.rounds)
+    torch._dynamo.config.recompile_limit = 64  # compiled contestants stay compiled for every shape
+    result = graph_race.described("whole layers of bfloat16 tokens beside what they replace", arguments.commit, rounds=arguments.rounds, bounds=BOUNDS)
+    not_run = result["not_run"] = {}
     with torch.inference_mode():
-        for model, (hidden, intermediate) in SIZES.items():
-            layers = Layers(hidden, intermediate)
-            for m in ROWS:
-                result["rows"].append(measured(model, layers, m, hidden, intermediate, args.rounds))
-                with open(args.out, "w") as file:
-                    json.dump(result, file, indent=1)
-            del layers
-            torch.cuda.empty_cache()
-    return 0
+        for layer, formats in layers:
+            for format_name in formats:
+                for row in rows_of(layer, format_name, arguments, tokens, not_run):
+                    result["rows"].append(row)
+                    layer_results.write(arguments.out, result)
+    layer_results.print_summary(result["rows"], not_run)
+    print(f"{time.monotonic() - BEGAN:.0f} s")
+    return 1 if any(row["wrong"] for row in result["rows"]) else 0
 
 
 if __name__ == "__main__":
