@@ -88,8 +88,8 @@ def combined(rows, call, experts, inverse=None):
     out = torch.empty_like(call.x)
     tokens, hidden = out.shape
     columns = min(1024, triton.next_power_of_2(hidden))
-    combine_kernel[(tokens, triton.cdiv(hidden, columns))](rows, call.ids, call.weights, inverse, out, experts, hidden, HAS_INVERSE=inverse is not None,
-                                                           TOP_K=call.ids.shape[1], COLUMNS=columns)
+    combine_kernel[(tokens, triton.cdiv(hidden, columns))](rows, call.ids, call.weights, inverse, out, experts, hidden,
+                                                           HAS_INVERSE=inverse is not None, TOP_K=call.ids.shape[1], COLUMNS=columns)
     return out
 
 

@@ -25,7 +25,7 @@ def copied(module, copies):
 
 
 def options_of(weights):
-    """What both modules are made with."""
+    """Named arguments that both modules share."""
     tokens = {"tokens": "fp8_block"} if weights.format == "fp8_block" else {}
     return {"dtype": torch.bfloat16, "activation": weights.layer.activation, **tokens}
 

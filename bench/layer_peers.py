@@ -1,5 +1,8 @@
-"""What a user would call today in place of Thresher's layers. Each peer is given bfloat16 tokens; rounding, routing, activation and adding up
-are inside its clock. A peer is a generator of (name, role, what makes a call of a `Call`)."""
+"""Other libraries' layers. Each peer is given bfloat16 tokens: rounding, routing, activation and adding up are inside its clock.
+
+A family is a generator of (name, role, function), whose function takes a `Call` and returns the call of copy i of the weights.
+"""
+import copy
 import pathlib
 import sys
 
@@ -18,14 +21,10 @@ from grouped_peers import TRITON_TILE_WORDS, TRITON_TILES  # noqa: E402
 ENGINE_FILES = {"folder": ""}
 
 
-def copied(tensors, copies):
-    """So many copies of some tensors."""
-    return [tensors, *([tensor.clone() for tensor in tensors] for _ in range(copies - 1))]
-
-
 def tensors_of(weights, copies):
-    """Those of all matrices, in their order."""
-    return copied([tensor for matrix in weights.matrices.values() for tensor in matrix.tensors], copies)
+    """So many copies of the tensors of all matrices, in their order."""
+    tensors = [tensor for matrix in weights.matrices.values() for tensor in matrix.tensors]
+    return [tensors, *([tensor.clone() for tensor in tensors] for _ in range(copies - 1))]
 
 
 # PyTorch in BF16
@@ -223,11 +222,16 @@ def triton_experts(weights, copies):
     half = len(operands[0]) // 2
 
     def prepared(call):
-        ways = {str(tile): triton_way(launcher, weights, call, tile, [(one[:half], one[half:]) for one in operands])
-                for tile in TRITON_TILES["fp8" if is_fp8 else "16-bit"]}
+        tiles = likely_tiles(TRITON_TILES["fp8" if is_fp8 else "16-bit"], call.ids.numel() / layer.routed_experts)
+        ways = {str(tile): triton_way(launcher, weights, call, tile, [(one[:half], one[half:]) for one in operands]) for tile in tiles}
         return fastest(ways, copies)[1]
 
     yield "triton", "peer", prepared
+
+
+def likely_tiles(tiles, rows):
+    """Those whose height is near the rows of an expert: others are compiled in vain."""
+    return [tile for tile in tiles if min(rows, 256) / 4 <= tile[0] <= max(32, 2 * rows)]
 
 
 def triton_way(launcher, weights, call, tile, operands):
@@ -242,8 +246,8 @@ def triton_way(launcher, weights, call, tile, operands):
         codes, scales = rows if is_fp8 else (rows, None)
         out = torch.empty(call.ids.numel(), weight[0].shape[1], device=codes.device, dtype=torch.bfloat16)
         launcher.invoke_fused_moe_kernel(
-            codes, weight[0], bias(name), out, scales, weight[1] if is_fp8 else None, None, call.weights, call.ids, places.places, places.tile_experts,
-            places.count, False, top_k, config, launcher.tl.bfloat16, is_fp8, False, False, False, is_row,
+            codes, weight[0], bias(name), out, scales, weight[1] if is_fp8 else None, None, call.weights, call.ids, places.places,
+            places.tile_experts, places.count, False, top_k, config, launcher.tl.bfloat16, is_fp8, False, False, False, is_row,
             [128, 128] if format_name == "fp8_block" else None, filter_expert=False)
         return out
 
@@ -271,55 +275,58 @@ def activation_into(both, layer, format_name):
 
 # Four bits
 
-def humming_layer(matrix, copies, bias=None):
-    """Copies of one product in Humming's own order."""
-    import copy
+class HummingProduct:
+    """Copies of one product in Humming's own order of weights; its own choice of kernel, compiled for the rows of a call alone."""
 
-    from humming.layer import HummingLayer
-    stacked, (rows, columns) = matrix.tensors[0].dim() == 3, matrix.tensors[0].shape[-2:]
-    config = {"quant_method": "modelopt", "quant_algo": "NVFP4"} if matrix.format == "nvfp4" else {"quant_method": "mxfp4"}
-    made = HummingLayer(shape_n=rows, shape_k=2 * columns, num_experts=len(matrix.tensors[0]) if stacked else 0, weight_config=config,
-                        has_bias=bias is not None, torch_dtype=torch.bfloat16).cuda()
-    given = dict(zip(("weight", "weight_scale", "weight_scale_2"), matrix.tensors))
-    made.load_from_tensors({**given, "bias": bias} if bias is not None else given)
-    made.transform()
-    return [made, *(copy.deepcopy(made) for _ in range(copies - 1))]
+    def __init__(self, matrix, copies, bias=None):
+        from humming.layer import HummingLayer
+        values = matrix.tensors[0]
+        scheme = {"quant_method": "mxfp4"} if matrix.format == "mxfp4" else {"quant_method": "modelopt", "quant_algo": "NVFP4"}
+        made = HummingLayer(shape_n=values.shape[-2], shape_k=2 * values.shape[-1], num_experts=len(values) if values.dim() == 3 else 0,
+                            weight_config=scheme, has_bias=bias is not None, torch_dtype=torch.bfloat16).cuda()
+        given = dict(zip(("weight", "weight_scale", "weight_scale_2"), matrix.tensors))
+        made.load_from_tensors(given if bias is None else {**given, "bias": bias})
+        made.transform()
+        self.layers = [made, *(copy.deepcopy(made) for _ in range(copies - 1))]
+
+    def config(self, rows, gemm_type):
+        from humming.tune import get_heuristics_config
+        return get_heuristics_config(self.layers[0].humming_config, shape_m=rows, gemm_type=gemm_type)
+
+    def dense(self, x, i):
+        return self.layers[i % len(self.layers)](x, tuning_config=self.config(len(x), "dense"))
+
+    def indexed(self, rows, places, top_k, i):
+        """Reads the token of each choice in place, and writes a row for each choice."""
+        return self.layers[i % len(self.layers)](
+            rows, sorted_ids=places.places, expert_ids=places.tile_experts, num_tokens_padded=places.count, top_k=top_k,
+            valid_shape_m=places.total, compute_config={"gemm_type": "indexed"}, tuning_config=self.config(places.total, "indexed"))
 
 
 def humming(weights, copies):
-    layers = [humming_layer(matrix, copies) for matrix in weights.matrices.values()]
+    products = [HummingProduct(matrix, copies) for matrix in weights.matrices.values()]
 
     def chain(x, i):
-        out = layers[0][i % copies](x)
-        return layers[1][i % copies](peers.silu_mul(out)) if len(layers) > 1 else out
+        out = products[0].dense(x, i)
+        return products[1].dense(peers.silu_mul(out), i) if len(products) > 1 else out
 
     yield "humming", "peer", lambda call: lambda i: chain(call.x, i)
 
 
 def humming_experts(weights, copies):
-    """Its indexed products, which read and write rows where they are, in tiles of the height that it chooses."""
-    from humming.tune import get_heuristics_config
+    """Tiles are as high as each product's kernel asks for: choices are placed once for each height."""
     layer = weights.layer
-    gate_up, down = (humming_layer(weights[name], copies, weights.biases.get(name)) for name in ("gate_up", "down"))
-
-    def product(made, places, rows, top_k):
-        config = get_heuristics_config(made.humming_config, shape_m=places.total, gemm_type="indexed")
-        return made(rows, sorted_ids=places.places, expert_ids=places.tile_experts, num_tokens_padded=places.count, top_k=top_k,
-                    valid_shape_m=places.total, compute_config={"gemm_type": "indexed"}, tuning_config=config)
-
-    def tile_of(made, total):
-        return get_heuristics_config(made.humming_config, shape_m=total, gemm_type="indexed")["block_shape"][0]
+    gate_up, down = (HummingProduct(weights[name], copies, weights.biases.get(name)) for name in ("gate_up", "down"))
 
     def prepared(call):
-        total = call.ids.numel()
-        places = {tile: kernels.Places(call.ids, layer.experts, tile) for tile in {tile_of(made[0], total) for made in (gate_up, down)}}
-        first, second = (places[tile_of(made[0], total)] for made in (gate_up, down))
+        heights = [one.config(call.ids.numel(), "indexed")["block_shape"][0] for one in (gate_up, down)]
+        places = {height: kernels.Places(call.ids, layer.experts, height) for height in heights}
 
         def whole(i):
             for one in places.values():
                 one.find()
-            both = product(gate_up[i % copies], first, call.x, layer.top_k)
-            rows = product(down[i % copies], second, activation_into(both, layer, weights.format), 1)
+            both = gate_up.indexed(call.x, places[heights[0]], layer.top_k, i)
+            rows = down.indexed(activation_into(both, layer, weights.format), places[heights[1]], 1, i)
             return kernels.combined(rows, call, layer.experts)
 
         return whole
@@ -330,7 +337,8 @@ def humming_experts(weights, copies):
 def families_of(layer, format_name):
     """The peers of a layer in a format, by name."""
     if layer.kind == "moe":
-        found = {"bf16": [torch_bf16, triton_experts], "fp8_row": [torch_grouped_rows, triton_experts], "fp8_block": [deepgemm_experts, triton_experts]}
+        found = {"bf16": [torch_bf16, triton_experts], "fp8_row": [torch_grouped_rows, triton_experts],
+                 "fp8_block": [deepgemm_experts, triton_experts]}
         return found.get(format_name, [humming_experts])
     found = {"bf16": [torch_bf16, deepgemm], "fp8_row": [torch_rows], "fp8_block": [torch_blocks, deepgemm]}
     own = found.get(format_name, [humming])

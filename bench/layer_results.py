@@ -38,8 +38,8 @@ def merged(parts):
                 raise SystemExit(f"parts differ in {name}: {first[name]} and {part[name]}")
     rows = {key_of(row): row for part in parts for row in part["rows"]}
     commits = dict.fromkeys(part["commit"] for part in parts)
-    not_run = {name: reason for part in parts for name, reason in part["not_run"].items()}
-    return {**parts[-1], "commit": ", ".join(commits), "rows": list(rows.values()), "not_run": not_run}
+    not_run = {(one["layer"], one["format"], one["who"]): one for part in parts for one in part["not_run"]}
+    return {**parts[-1], "commit": ", ".join(commits), "rows": list(rows.values()), "not_run": list(not_run.values())}
 
 
 def best_peer(row):
@@ -99,8 +99,16 @@ def print_summary(rows, not_run):
             print(f"Thresher against {words}: cases, geometric mean, worst")
         for kind, format_name, words_of_regime, count, mean, worst, case in lines:
             print(f"  {kind:<8}{format_name:<10}{words_of_regime:<18}{count:>3}{mean:>8.3f}x{worst:>8.3f}x  {case}")
-    for name, reason in not_run.items():
-        print(f"not run: {name}: {reason}")
+    for (who, reason), cases in named(not_run).items():
+        print(f"not run: {who}: {reason} ({len(cases)} cases, the first {cases[0]})")
+
+
+def named(not_run):
+    """The cases of each contestant and reason."""
+    found = {}
+    for one in not_run:
+        found.setdefault((one["who"], one["reason"]), []).append(f"{one['format']} {one['layer']}")
+    return found
 
 
 def main():

@@ -15,7 +15,7 @@ LIMIT, ALPHA = 7.0, 1.702  # of gpt-oss's activation
 
 
 def power_of_two(values, rounding):
-    """Of numbers above 0, as exponents."""
+    """The exponents of numbers above 0."""
     return rounding(torch.log2(values.clamp(min=2.0**-100)))
 
 
@@ -69,7 +69,7 @@ def rounded_to(weight, format_name):
 
 
 def operand_of(tensors, format_name):
-    """What Thresher takes."""
+    """The operand that Thresher takes."""
     if format_name == "bf16":
         return tensors[0]
     if format_name == "nvfp4":
@@ -126,7 +126,7 @@ class Weights:
 
 @dataclasses.dataclass
 class Call:
-    """What a layer is called with: bfloat16 tokens and, with experts, who gets them: int32 ids, those of other GPUs at least `experts`."""
+    """The tokens of a call in bfloat16 and, with experts, its choices: int32 ids, of which those of other GPUs are `experts` and more."""
     x: torch.Tensor
     ids: torch.Tensor = None
     weights: torch.Tensor = None
@@ -143,7 +143,7 @@ def call_of(layer, tokens):
 
 
 def activated(layer, both):
-    """Of gate and up one behind the other."""
+    """The activation of gate and up, which lie one behind the other."""
     gate, up = both.chunk(2, -1)
     if layer.activation == "silu":
         return torch.nn.functional.silu(gate) * up
@@ -157,7 +157,7 @@ def rows_rounded(rows, format_name):
 
 
 def definition(weights, call):
-    """The layer in float64 on the format's numbers; in FP8 tokens and what lies between products are rounded as the format is."""
+    """The layer in float64 on the format's numbers. In FP8 the rows of both products are rounded to the format."""
     layer, x = weights.layer, rows_rounded(call.x.double(), weights.format)
     if layer.kind == "linears":
         return x @ weights["weight"].numbers[0].double().T
@@ -172,7 +172,7 @@ def definition(weights, call):
 
 
 def through(weights, x, expert):
-    """What one expert, or the gated MLP, makes of rows."""
+    """The output of one expert, or of the gated MLP, for rows."""
     for name in ("gate_up", "down"):
         if name == "down":
             x = rows_rounded(activated(weights.layer, x), weights.format)

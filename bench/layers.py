@@ -61,7 +61,7 @@ class Field:
                 elif "compiled" not in name:
                     self.members.append((f"{name}_bf16", role, maker, copies))
         except Exception as error:
-            self.not_run[f"{self.layer.name}, {self.format}, {family.__name__}"] = reason_of(error)
+            self.not_run.append({"layer": self.layer.name, "format": self.format, "who": family.__name__, "reason": reason_of(error)})
 
     def contestants(self, call, count):
         """(name, role, contestant) of all that run."""
@@ -70,7 +70,7 @@ class Field:
                 yield name, role, graph_race.Contestant(maker(call), -(-count // copies) * copies)
             except Exception as error:
                 torch.cuda.synchronize()
-                self.not_run[f"{self.layer.name}, {self.format}, {len(call.x)} tokens, {name}"] = reason_of(error)
+                self.not_run.append({"layer": f"{self.layer.name}, {len(call.x)}", "format": self.format, "who": name, "reason": reason_of(error)})
 
 
 def errors_of(found, exact):
@@ -96,7 +96,7 @@ def rows_of(layer, format_name, arguments, tokens, not_run):
     field = None
     for count in tokens:
         if time.monotonic() - BEGAN > arguments.budget_s:
-            not_run[f"{layer.name}, {format_name}, {count} tokens"] = "no time was left"
+            not_run.append({"layer": f"{layer.name}, {count}", "format": format_name, "who": "all", "reason": "no time was left"})
             continue
         field = field or Field(layer, format_name, min(tokens), layer_models.words_of(arguments.peers), not_run)
         row = measured(field, count, arguments.rounds)
@@ -126,8 +126,9 @@ def main():
     random.seed(0)
     torch.manual_seed(0)
     torch._dynamo.config.recompile_limit = 64  # compiled contestants stay compiled for every shape
-    result = graph_race.described("whole layers of bfloat16 tokens beside what they replace", arguments.commit, rounds=arguments.rounds, bounds=BOUNDS)
-    not_run = result["not_run"] = {}
+    result = graph_race.described("whole layers of bfloat16 tokens beside what they replace", arguments.commit, rounds=arguments.rounds,
+                                  bounds=BOUNDS)
+    not_run = result["not_run"] = []
     with torch.inference_mode():
         for layer, formats in layers:
             for format_name in formats:
