@@ -2,7 +2,6 @@
 
 A family is a generator of (name, role, function), whose function takes a `Call` and returns the call of copy i of the weights.
 """
-import copy
 import pathlib
 import sys
 
@@ -16,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
 import peers  # noqa: E402
 from fastest import fastest  # noqa: E402
 from fp8_block import silu_mul_quantise  # noqa: E402
-from grouped_peers import TRITON_TILE_WORDS, TRITON_TILES  # noqa: E402
+from grouped_peers import QUACK_TILES, TRITON_TILE_WORDS, TRITON_TILES  # noqa: E402
 
 ENGINE_FILES = {"folder": ""}
 
@@ -83,6 +82,28 @@ def torch_launches(weights, copies):
 
     yield "torch gate_up", "launch", lambda call: lambda i: peers.silu_mul(F.linear(call.x, operands[i % copies][0]))
     yield "torch down", "launch", down
+
+
+def quack(weights, copies):
+    """The activation in the product's epilogue, with rows of gate and up in turns; the tile that is the fastest here."""
+    from quack.gemm_config import GemmConfig
+    from quack.gemm_interface import _gemm_act_call
+    inner = weights.layer.shapes["down"][1]
+    operands = [(torch.stack(gate_up.chunk(2), 1).flatten(0, 1).t(), down) for gate_up, down in tensors_of(weights, copies)]
+
+    def way(call, tile_rows, tile_columns, takes_turns, cluster):
+        config = GemmConfig(tile_m=tile_rows, tile_n=tile_columns, pingpong=takes_turns, cluster_m=cluster[0], cluster_n=cluster[1],
+                            is_dynamic_persistent=False, device_capacity=9)
+
+        def whole(i):
+            gate_up, down = operands[i % copies]
+            rows = torch.empty(len(call.x), inner, device=call.x.device, dtype=torch.bfloat16)
+            _gemm_act_call(call.x, gate_up, None, rows, None, None, activation="swiglu", dynamic_scheduler=False, tuned=False, config=config)
+            return F.linear(rows, down)
+
+        return whole
+
+    yield "quack", "peer", lambda call: fastest({str(tile): way(call, *tile) for tile in QUACK_TILES}, copies)[1]
 
 
 # FP8 with a scale a row
@@ -271,75 +292,3 @@ def activation_into(both, layer, format_name):
     if format_name == "fp8_row":
         return kernels.in_rows(both, gated=True)
     return kernels.clamped(both) if layer.activation == "swiglu_clamped" else peers.silu_mul(both)
-
-
-# Four bits
-
-class HummingProduct:
-    """Copies of one product in Humming's own order of weights; its own choice of kernel, compiled for the rows of a call alone."""
-
-    def __init__(self, matrix, copies, bias=None):
-        from humming.layer import HummingLayer
-        values = matrix.tensors[0]
-        scheme = {"quant_method": "mxfp4"} if matrix.format == "mxfp4" else {"quant_method": "modelopt", "quant_algo": "NVFP4"}
-        made = HummingLayer(shape_n=values.shape[-2], shape_k=2 * values.shape[-1], num_experts=len(values) if values.dim() == 3 else 0,
-                            weight_config=scheme, has_bias=bias is not None, torch_dtype=torch.bfloat16).cuda()
-        given = dict(zip(("weight", "weight_scale", "weight_scale_2"), matrix.tensors))
-        made.load_from_tensors(given if bias is None else {**given, "bias": bias})
-        made.transform()
-        self.layers = [made, *(copy.deepcopy(made) for _ in range(copies - 1))]
-
-    def config(self, rows, gemm_type):
-        from humming.tune import get_heuristics_config
-        return get_heuristics_config(self.layers[0].humming_config, shape_m=rows, gemm_type=gemm_type)
-
-    def dense(self, x, i):
-        return self.layers[i % len(self.layers)](x, tuning_config=self.config(len(x), "dense"))
-
-    def indexed(self, rows, places, top_k, i):
-        """Reads the token of each choice in place, and writes a row for each choice."""
-        return self.layers[i % len(self.layers)](
-            rows, sorted_ids=places.places, expert_ids=places.tile_experts, num_tokens_padded=places.count, top_k=top_k,
-            valid_shape_m=places.total, compute_config={"gemm_type": "indexed"}, tuning_config=self.config(places.total, "indexed"))
-
-
-def humming(weights, copies):
-    products = [HummingProduct(matrix, copies) for matrix in weights.matrices.values()]
-
-    def chain(x, i):
-        out = products[0].dense(x, i)
-        return products[1].dense(peers.silu_mul(out), i) if len(products) > 1 else out
-
-    yield "humming", "peer", lambda call: lambda i: chain(call.x, i)
-
-
-def humming_experts(weights, copies):
-    """Tiles are as high as each product's kernel asks for: choices are placed once for each height."""
-    layer = weights.layer
-    gate_up, down = (HummingProduct(weights[name], copies, weights.biases.get(name)) for name in ("gate_up", "down"))
-
-    def prepared(call):
-        heights = [one.config(call.ids.numel(), "indexed")["block_shape"][0] for one in (gate_up, down)]
-        places = {height: kernels.Places(call.ids, layer.experts, height) for height in heights}
-
-        def whole(i):
-            for one in places.values():
-                one.find()
-            both = gate_up.indexed(call.x, places[heights[0]], layer.top_k, i)
-            rows = down.indexed(activation_into(both, layer, weights.format), places[heights[1]], 1, i)
-            return kernels.combined(rows, call, layer.experts)
-
-        return whole
-
-    yield "humming", "peer", prepared
-
-
-def families_of(layer, format_name):
-    """The peers of a layer in a format, by name."""
-    if layer.kind == "moe":
-        found = {"bf16": [torch_bf16, triton_experts], "fp8_row": [torch_grouped_rows, triton_experts],
-                 "fp8_block": [deepgemm_experts, triton_experts]}
-        return found.get(format_name, [humming_experts])
-    found = {"bf16": [torch_bf16, deepgemm], "fp8_row": [torch_rows], "fp8_block": [torch_blocks, deepgemm]}
-    own = found.get(format_name, [humming])
-    return [*own, torch_launches] if layer.kind == "dense" and format_name == "bf16" else own

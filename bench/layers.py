@@ -22,6 +22,7 @@ import time
 import torch
 
 import graph_race
+import layer_four_bit_peers as four_bit_peers
 import layer_models
 import layer_own
 import layer_peers
@@ -37,6 +38,21 @@ def reason_of(error):
     return " ".join(str(error).split())[:160] or repr(error)
 
 
+FAMILIES = {
+    ("dense", "bf16"): [layer_peers.torch_bf16, layer_peers.deepgemm, layer_peers.quack, layer_peers.torch_launches],
+    ("linears", "bf16"): [layer_peers.torch_bf16, layer_peers.deepgemm],
+    ("moe", "bf16"): [layer_peers.torch_bf16, layer_peers.triton_experts],
+    ("moe", "fp8_row"): [layer_peers.torch_grouped_rows, layer_peers.triton_experts],
+    ("moe", "fp8_block"): [layer_peers.deepgemm_experts, layer_peers.triton_experts],
+}
+for kind in ("dense", "linears"):
+    FAMILIES[kind, "fp8_row"] = [layer_peers.torch_rows]
+    FAMILIES[kind, "fp8_block"] = [layer_peers.torch_blocks, layer_peers.deepgemm]
+for format_name in ("nvfp4", "mxfp4"):
+    FAMILIES["moe", format_name] = [four_bit_peers.humming_experts]
+    FAMILIES["dense", format_name] = FAMILIES["linears", format_name] = [four_bit_peers.humming, four_bit_peers.marlin]
+
+
 class Field:
     """The contestants of a layer in one format: (name, role, what makes a call), each with so many copies of the weights."""
 
@@ -45,7 +61,7 @@ class Field:
         self.weights = Weights(layer, format_name)
         self.members = []
         self.enter(layer_own.FAMILIES[layer.kind], self.weights)
-        for family in layer_peers.families_of(layer, format_name):
+        for family in FAMILIES[layer.kind, format_name]:
             if layer_models.has_part(family.__name__, peers):
                 self.enter(family, self.weights)
         if format_name != "bf16" and layer_models.has_part("torch", peers):
