@@ -3,7 +3,8 @@
 
   layer_results.py --out measurements/NAME.json.xz PART.json...
 
-A later part's rows replace those of the same case. All parts are of one machine, toolchain and method.
+A later part's row replaces one of the same case and contestants. Where other peers were timed in another part, the lowest ratio of a case
+counts. All parts are of one machine, toolchain and method.
 """
 import argparse
 import json
@@ -36,7 +37,7 @@ def merged(parts):
         for name in ("machine", "toolchain", "method"):
             if part[name] != first[name]:
                 raise SystemExit(f"parts differ in {name}: {first[name]} and {part[name]}")
-    rows = {key_of(row): row for part in parts for row in part["rows"]}
+    rows = {(key_of(row), *sorted(row["roles"])): row for part in parts for row in part["rows"]}
     commits = dict.fromkeys(part["commit"] for part in parts)
     not_run = {(one["layer"], one["format"], one["who"]): one for part in parts for one in part["not_run"]}
     return {**parts[-1], "commit": ", ".join(commits), "rows": list(rows.values()), "not_run": list(not_run.values())}
@@ -69,12 +70,21 @@ def case_name(row):
     return f"{row['model']} {row['part']}, {row['tokens']}"
 
 
-def summary(rows, against="peer"):
-    """(kind, format, regime, cases, geometric mean, worst ratio, its case) of all rows that have such a ratio."""
-    groups = {}
+def lowest(rows, against):
+    """(ratio, row) of each case that has one, the lowest of its rows."""
+    found = {}
     for row in rows:
-        if against in ratios(row):
-            groups.setdefault((row["kind"], row["format"], regime(row["tokens"])), []).append((ratios(row)[against], case_name(row)))
+        ratio = ratios(row).get(against)
+        if ratio is not None and ratio < found.get(key_of(row), (float("inf"),))[0]:
+            found[key_of(row)] = ratio, row
+    return list(found.values())
+
+
+def summary(rows, against="peer"):
+    """(kind, format, regime, cases, geometric mean, worst ratio, its case) of all cases that have such a ratio."""
+    groups = {}
+    for ratio, row in lowest(rows, against):
+        groups.setdefault((row["kind"], row["format"], regime(row["tokens"])), []).append((ratio, case_name(row)))
     return [(*group, len(found), statistics.geometric_mean(ratio for ratio, _ in found), *min(found)) for group, found in groups.items()]
 
 

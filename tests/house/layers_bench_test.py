@@ -52,6 +52,10 @@ class Results(unittest.TestCase):
         self.assertEqual([one["median_us"]["thresher"] for one in merged["rows"]], [1.0, 3.0])
         self.assertEqual(merged["commit"], "a, b")
 
+    def test_peers_of_another_part_are_kept_and_the_lowest_ratio_counts(self):
+        merged = layer_results.merged([part([row("A", 1, {"thresher": 2.0, "torch": 4.0})]), part([row("A", 1, {"thresher": 4.0, "triton": 6.0})])])
+        self.assertEqual([(found[3], found[4]) for found in layer_results.summary(merged["rows"])], [(1, 1.5)])
+
     def test_parts_of_different_methods_are_refused(self):
         with self.assertRaises(SystemExit):
             layer_results.merged([part([], rounds=15), part([], rounds=5)])
