@@ -122,8 +122,10 @@ PlannedCall packing_choice(const Device& device, const WeightsShape& shape, Nume
 
 void require_layout(const Device& device, const PackedContent& content, const PlannedCall& call) {
   if (content.layout != call.packed_layout) {
-    throw Error(ErrorCode::unsupported, "they were packed in the layout " + content.layout + ", which " +
-                                            device.name() + " does not read: pack them again for this device");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("they were packed in the layout {}, which this Thresher does not read on {}: pack them again",
+                    content.layout, device.name()));
   }
   if (content.packed.size() != call.packed_bytes()) {
     const std::string experts = content.experts == 0 ? "" : fmt::format("{} experts of ", content.experts);

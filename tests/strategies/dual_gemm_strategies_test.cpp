@@ -180,7 +180,7 @@ TEST(PackedStrategy, PreparesTokensOnlyWhereItMust) {
 TEST(PackedStrategy, LaysOutPackedWeightsForFilesByName) {
   const auto& strategy = *find_strategy<ProductProblem>(strategies_of(Product::dual_gemm, DeviceKind::cuda), "packed");
   const DualGemmProblem problem{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::nvfp4};
-  EXPECT_EQ(strategy.plan(problem, {}, h200()).packed_layout, "nvfp4-exact-sm90-1");
+  EXPECT_EQ(strategy.plan(problem, {}, h200()).packed_layout, "nvfp4-exact-sm90-2");
   EXPECT_EQ(strategy.plan(problem, {{"numerics", "fast"}}, h200()).packed_layout, "nvfp4-fast-sm90-1");
 }
 

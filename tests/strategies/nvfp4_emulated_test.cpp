@@ -178,6 +178,17 @@ TEST_P(EmulatedNvfp4, NaNAndInfSpoilTheirRowsAndNothingElse) {
   ASSERT_EQ(run_and_judge(config(), host, 2), "") << title(config());
 }
 
+TEST_P(EmulatedNvfp4, AScaleOfZeroMakesItsValuesZero) {
+  test::DualGemmCase host =
+      test::DualGemmCase::random(problem_for(config(), 9, 40, 128, wide()), {.global_scales = false});
+  for (std::int64_t block = 0; block < host.problem.k / 16; ++block) {
+    const bool is_negative = block % 2 == 1;
+    host.b1_gate.set_scale(3, block, is_negative ? 0x80 : 0);
+    host.b2_up.set_scale(35, block, is_negative ? 0x80 : 0);
+  }
+  ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config());
+}
+
 /// Five exponents of e4m3 that a row has to itself.
 void give_rows_different_magnitudes(test::Matrix& tokens, std::int64_t rows, std::int64_t blocks) {
   for (std::int64_t row = 0; row < rows; ++row) {

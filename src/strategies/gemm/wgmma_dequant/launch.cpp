@@ -40,7 +40,7 @@ ExpertBytes expert_bytes(const Config& config, std::int64_t n, std::int64_t k) {
 
 /// A change of the layouts is another name.
 std::string layout_name(const Config& config) {
-  const std::string name = config.numerics == Numerics::fast ? "nvfp4-fast-sm90-1" : "nvfp4-exact-sm90-1";
+  const std::string name = config.numerics == Numerics::fast ? "nvfp4-fast-sm90-1" : "nvfp4-exact-sm90-2";
   return config.dense ? name : name + (config.matrices == 2 ? "-experts" : "-experts-single");
 }
 

@@ -19,7 +19,8 @@
 /// Blocks lie K first: block (output group g, k-block j) is number g·⌈K/64⌉ + j. Outputs beyond N and columns beyond K
 /// are zero codes with zero scales.
 ///
-/// A scale's sign is moved into its 16 codes, so the stored byte's top bit is free; NaN codes are stored as 0x7F.
+/// A scale's sign is moved into its 16 codes. Its byte is bits 14:7 of the scale in fp16, where a magnitude of e4m3 has
+/// no others; NaN is 0xFF. Codes of a scale that is zero have no magnitude.
 #include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {

@@ -20,6 +20,16 @@ struct ScalePair {
   u32 up;
 };
 
+/// The scales of k-step `step` from the 8 bytes of one (warp, lane/4): NaN stays NaN. A byte is bits 14:7 in fp16. In
+/// bf16 it is bits 11:4, and 0x7000 adds 224 to the exponent; a byte of 0 is then no zero.
+template <typename Element>
+TH_DEVICE ScalePair scales(const machine::Vector<u32, 2>& bytes, u32 step) {
+  // Selector 4 is a zero byte.
+  const u32 spread = machine::bits::permute(bytes.at[step / 2], 0, step % 2 == 0 ? 0x4140U : 0x4342U);
+  const u32 both = machine::is_same<Element, machine::Half> ? spread * 128U : spread * 16U + 0x70007000U;
+  return {machine::packed::broadcast<0>(both), machine::packed::broadcast<1>(both)};
+}
+
 namespace detail {
 
 /// (value & magnitudes) | (signs & sign bits), the masks in both halves.
@@ -27,34 +37,20 @@ TH_DEVICE constexpr u32 join(u32 magnitudes, u32 magnitude_mask, u32 signs) {
   return (magnitudes & magnitude_mask) | (signs & 0x80008000U);
 }
 
-/// A half that holds an e4m3 value, in both halves of a word, to bf16 times 2^112: exact.
-TH_DEVICE u32 to_bfloat16_scale(u32 both) {
-  const float scale = machine::convert::to_float(machine::Half{static_cast<u16>(both)}) * 0x1p112F;
-  return machine::convert::pack<machine::BFloat16>(scale, scale);
+/// Pair `pair` alone, with its signs shifted left by one distance and its magnitudes by another. Either is there
+/// shifted by the other distance too: that must neither meet a wanted bit nor carry into one.
+template <u32 pair, u32 sign_shift, u32 magnitude_shift>
+TH_DEVICE constexpr u32 shift_apart(u32 word) {
+  return (word & place(0xF, pair) * 0x00010001U) * (1U << sign_shift | 1U << magnitude_shift);
 }
 
 }  // namespace detail
 
-/// The scales of k-step `step` from the 8 bytes of one (warp, lane/4): NaN stays NaN.
-template <typename Element>
-TH_DEVICE ScalePair scales(const machine::Vector<u32, 2>& bytes, u32 step) {
-  const u32 codes = bytes.at[step / 2] >> (step % 2 * 16);
-  const u32 halves = machine::convert::e4m3x2_to_half2(static_cast<u16>(codes));
-  const u32 gate = machine::packed::broadcast<0>(halves);
-  const u32 up = machine::packed::broadcast<1>(halves);
-  if constexpr (machine::is_same<Element, machine::Half>) {
-    return {gate, up};
-  } else {
-    return {detail::to_bfloat16_scale(gate), detail::to_bfloat16_scale(up)};
-  }
-}
-
 /// The fragment's pairs before scaling: fp16 value·2^-14.
 TH_DEVICE machine::wgmma::Fragment spread_half(u32 word) {
-  using detail::join;
-  constexpr u32 mask = 0x0E000E00U;
-  return {{word & (mask | 0x80008000U), (word << 3) & (mask | 0x80008000U), join(word << 6, mask, word << 1),
-           join(word << 9, mask, word << 2)}};
+  using detail::shift_apart;
+  constexpr u32 mask = 0x8E008E00U;
+  return {{word & mask, word << 3 & mask, shift_apart<2, 1, 6>(word) & mask, shift_apart<3, 2, 9>(word) & mask}};
 }
 
 /// bf16 value·2^-126.
@@ -62,7 +58,7 @@ TH_DEVICE machine::wgmma::Fragment spread_bfloat16(u32 word) {
   using detail::join;
   constexpr u32 mask = 0x01C001C0U;
   return {{join(word >> 3, mask, word), join(word, mask, word << 3), join(word << 3, mask, word << 1),
-           join(word << 6, mask, word << 2)}};
+           detail::shift_apart<3, 2, 6>(word) & (mask | 0x80008000U)}};
 }
 
 /// One packed word, 8 weights, to four fragment words.

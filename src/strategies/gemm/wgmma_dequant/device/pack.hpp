@@ -74,16 +74,26 @@ struct OneMatrix {
 };
 
 /// The two codes from `column` (even) of a row, beyond the matrix zero, with the sign of their scale moved into them.
+/// No magnitude stays where the scale is zero.
 TH_DEVICE u32 signed_codes(const Nvfp4Matrix& matrix, u32 row, u32 column) {
   if (row >= matrix.rows || column / 16 >= matrix.scale_columns) {
     return 0;
   }
   const u32 codes = matrix.values.load(static_cast<i64>(row) * matrix.row_bytes + column / 2);
-  return (scale_code(matrix, row, column / 16) & 0x80U) != 0 ? codes ^ 0x88U : codes;
+  const u32 scale = scale_code(matrix, row, column / 16);
+  const u32 kept = (scale & 0x7FU) == 0 ? codes & 0x88U : codes;
+  return (scale & 0x80U) != 0 ? kept ^ 0x88U : kept;
 }
 
 TH_DEVICE u32 magnitude_of_scale(const Nvfp4Matrix& matrix, u32 row, u32 column) {
   return row >= matrix.rows || column >= matrix.scale_columns ? 0 : scale_code(matrix, row, column) & 0x7FU;
+}
+
+/// Bits 14:7 of a scale in fp16, from its code without the sign. The other bits are zero, but those of NaN.
+TH_DEVICE u8 stored_scale(u32 code) {
+  constexpr u32 nan_code = 0x7F;
+  const u32 half = machine::convert::e4m3x2_to_half2(static_cast<machine::u16>(code));
+  return static_cast<u8>(code == nan_code ? 0xFFU : half >> 7);
 }
 
 /// One thread makes one thread's 16 bytes of a block; the first 32 of a block also make its scales.
@@ -114,7 +124,7 @@ TH_DEVICE void pack_block(const PackParams& params, u32 block) {
       for (u32 half = 0; half < 2; ++half) {
         const bool up = half == 1;
         const u32 code = magnitude_of_scale(Rows::matrix(params, up), Rows::row(group, up, thread), column);
-        out.store(block_value_bytes + scale_byte(up, thread, step), static_cast<u8>(code));
+        out.store(block_value_bytes + scale_byte(up, thread, step), stored_scale(code));
       }
     }
   }
