@@ -37,28 +37,32 @@ TH_DEVICE constexpr u32 join(u32 magnitudes, u32 magnitude_mask, u32 signs) {
   return (magnitudes & magnitude_mask) | (signs & 0x80008000U);
 }
 
-/// Pair `pair` alone, with its signs shifted left by one distance and its magnitudes by another. Either is there
-/// shifted by the other distance too: that must neither meet a wanted bit nor carry into one.
-template <u32 pair, u32 sign_shift, u32 magnitude_shift>
-TH_DEVICE constexpr u32 shift_apart(u32 word) {
-  return (word & place(0xF, pair) * 0x00010001U) * (1U << sign_shift | 1U << magnitude_shift);
+/// Pair 3 alone, its signs at bit 15 and its magnitudes `shift` further left. Either lies where the other's shift takes
+/// it too, where it neither meets a wanted bit nor carries into one.
+template <u32 shift>
+TH_DEVICE constexpr u32 last_pair(u32 word) {
+  constexpr u32 sign_shift = 15 - sign_bit(3);
+  return (word & place(0xF, 3) * 0x00010001U) * (1U << sign_shift | 1U << shift);
 }
 
 }  // namespace detail
 
 /// The fragment's pairs before scaling: fp16 value·2^-14.
 TH_DEVICE machine::wgmma::Fragment spread_half(u32 word) {
-  using detail::shift_apart;
-  constexpr u32 mask = 0x8E008E00U;
-  return {{word & mask, word << 3 & mask, shift_apart<2, 1, 6>(word) & mask, shift_apart<3, 2, 9>(word) & mask}};
+  using detail::join;
+  constexpr u32 mask = 0x0E000E00U;
+  constexpr u32 signed_mask = mask | 0x80008000U;
+  return {{word & signed_mask, join(word << 3, mask, word << 1), join(word << 6, mask, word << 3),
+           detail::last_pair<9>(word) & signed_mask}};
 }
 
 /// bf16 value·2^-126.
 TH_DEVICE machine::wgmma::Fragment spread_bfloat16(u32 word) {
   using detail::join;
   constexpr u32 mask = 0x01C001C0U;
-  return {{join(word >> 3, mask, word), join(word, mask, word << 3), join(word << 3, mask, word << 1),
-           detail::shift_apart<3, 2, 6>(word) & (mask | 0x80008000U)}};
+  constexpr u32 signed_mask = mask | 0x80008000U;
+  return {{join(word >> 3, mask, word), join(word, mask, word << 1), word << 3 & signed_mask,
+           detail::last_pair<6>(word) & signed_mask}};
 }
 
 /// One packed word, 8 weights, to four fragment words.
