@@ -34,6 +34,9 @@ class RegisterOperand {
   template <class Sums, class Started>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Started& started) {
     auto& tile = sums.tile[0];
+    if constexpr (shape.persistent) {
+      reader_.make_uniform();  // elsewhere the compiler knows, since the position starts as a constant
+    }
     slot_ = reader_.acquire();
     started();
     packed_ = operation_.fetch(slot_, 0, warpgroup_);

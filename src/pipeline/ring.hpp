@@ -108,6 +108,9 @@ class RingReader {
     held_.advance();
   }
 
+  /// Lets the compiler see that the next stage is the same for all lanes: it then keeps addresses in uniform registers.
+  TH_DEVICE void make_uniform() { cursor_.slot = warp::shuffle(cursor_.slot, 0); }
+
   /// Skips stages that another warpgroup reads.
   TH_DEVICE void skip(u32 slots) {
     cursor_.skip(slots);
