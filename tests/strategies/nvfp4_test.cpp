@@ -34,9 +34,12 @@ u32 word_of(u32 pair, u32 first, u32 second) {
 
 template <class Element>
 void expect_exact(u32 pair, u32 code, u32 gate_scale, u32 up_scale) {
-  const machine::Vector<u32, 2> bytes{{u32{stored_scale(gate_scale)} | u32{stored_scale(up_scale)} << 8, 0}};
+  const u32 step = code % steps;
+  machine::Vector<u32, 2> bytes{{0x55555555U, 0x55555555U}};
+  const u32 stored = u32{stored_scale(gate_scale)} | u32{stored_scale(up_scale)} << 8;
+  bytes.at[step / 2] = step % 2 == 0 ? 0x55550000U | stored : stored << 16 | 0x5555U;
   const machine::wgmma::Fragment fragment =
-      dequantize<Element>(word_of(pair, code, code ^ 9U), scales<Element>(bytes, 0));
+      dequantize<Element>(word_of(pair, code, code ^ 9U), scales<Element>(bytes, step));
   const float scale = formats::e4m3_to_float(static_cast<std::uint8_t>(pair % 2 == 0 ? gate_scale : up_scale));
   for (u32 half = 0; half < 2; ++half) {
     const Element element{static_cast<machine::u16>(fragment.word[pair] >> (16 * half))};
