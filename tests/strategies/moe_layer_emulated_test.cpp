@@ -99,7 +99,7 @@ TEST(EmulatedMoe, ChoicesAreSortedInOneLaunch) {
   std::uint64_t seed = 0;
   for (const MoeProblem& problem :
        {choices_of(1, 1, 1), choices_of(5, 33, 3), choices_of(8, 300, 2), choices_of(31, 64, 8), choices_of(32, 100, 7),
-        choices_of(600, 120, 6), choices_of(3, 2048, 2)}) {
+        choices_of(600, 120, 6), choices_of(3, 4096, 2)}) {
     for (int schedule = 0; schedule < 3; ++schedule, ++seed) {
       EXPECT_EQ(route(problem, problem, test::random_choices(problem, static_cast<unsigned>(seed)), seed), "")
           << problem.experts;
@@ -112,7 +112,7 @@ TEST(EmulatedMoe, ManyChoicesAreSortedInTwo) {
   std::uint64_t seed = 0;
   for (const std::int64_t experts : {3, 64}) {
     const MoeProblem most = choices_of(experts, 5000, 2);
-    for (const std::int64_t tokens : {5000, 2049, 2048, 7}) {
+    for (const std::int64_t tokens : {5000, 4097, 4096, 7}) {
       const MoeProblem problem = choices_of(experts, tokens, 2);
       EXPECT_EQ(route(most, problem, test::random_choices(problem, static_cast<unsigned>(seed)), seed), "") << tokens;
       ++seed;
@@ -185,8 +185,8 @@ TEST(EmulatedMoe, TheLaunchThatSortsBringsTheRowsTogether) {
       EXPECT_EQ(gather(problem, problem, seed), "") << problem.tokens << " " << problem.hidden_size;
     }
   }
-  const MoeProblem most = rows_of(2100, 2, 40);
-  for (const std::int64_t tokens : {2100, 2048, 40}) {
+  const MoeProblem most = rows_of(4150, 2, 40);
+  for (const std::int64_t tokens : {4150, 4096, 40}) {
     EXPECT_EQ(gather(most, rows_of(tokens, 2, 40), seed++), "") << tokens;
   }
 }
@@ -221,9 +221,10 @@ TEST(EmulatedMoe, RowsAreSharedOutAmongBlocks) {
   EXPECT_EQ(sorting_grid(6, 4096), (Extent3{1, 6}));
   EXPECT_EQ(sorting_grid(128, 2048), (Extent3{1, 64}));
   EXPECT_EQ(sorting_grid(128, 7168), (Extent3{1, 128}));
-  EXPECT_EQ(sorting_grid(4096, 2048), (Extent3{1, 256}));
-  EXPECT_EQ(sorting_grid(8192, 2048), (Extent3{2, 128}));
-  EXPECT_EQ(sorting_grid(65536, 2048), (Extent3{16, 32}));
+  EXPECT_EQ(sorting_grid(4096, 2048), (Extent3{1, 128}));
+  EXPECT_EQ(sorting_grid(8192, 2048), (Extent3{1, 128}));
+  EXPECT_EQ(sorting_grid(16384, 2048), (Extent3{2, 64}));
+  EXPECT_EQ(sorting_grid(65536, 2048), (Extent3{8, 32}));
 }
 
 std::vector<std::string> titles(const PlannedCall& call) {
@@ -263,11 +264,11 @@ TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
   const std::string sorts = "permute by expert and gather the rows";
   const auto& columns = gemm::columns_strategy();
   const auto& packed = gemm::packed_strategy();
-  EXPECT_EQ(of_gate_up(columns, "H200", 1024, plain), (Titles{sorts, "multiply"}));
-  EXPECT_EQ(of_gate_up(columns, "H200", 1025, plain), (Titles{"count the assignments", sorts, "multiply"}));
+  EXPECT_EQ(of_gate_up(columns, "H200", 2048, plain), (Titles{sorts, "multiply"}));
+  EXPECT_EQ(of_gate_up(columns, "H200", 2049, plain), (Titles{"count the assignments", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, exact), (Titles{sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, fast), (Titles{"quantize the tokens", sorts, "multiply"}));
-  EXPECT_EQ(of_gate_up(gemm::tcgen05_strategy(), "B200", 1025, codes),
+  EXPECT_EQ(of_gate_up(gemm::tcgen05_strategy(), "B200", 2049, codes),
             (Titles{"count the assignments", "permute by expert", "prepare the rows", "multiply"}));
 }
 
@@ -286,17 +287,17 @@ TEST(EmulatedMoe, TheCpuSortsAsTheDefinitionDoes) {
 }
 
 TEST(EmulatedMoe, MoreExpertsThanABlockCountsAreRefused) {
-  EXPECT_NO_THROW(require_sortable(3409, DeviceKind::cuda));
-  EXPECT_NO_THROW(require_sortable(3410, DeviceKind::cpu));
-  EXPECT_LE(route_words(3409) * 4, 227U * 1024U);
-  EXPECT_GT(route_words(3410) * 4, 227U * 1024U);
+  EXPECT_NO_THROW(require_sortable(2920, DeviceKind::cuda));
+  EXPECT_NO_THROW(require_sortable(2921, DeviceKind::cpu));
+  EXPECT_LE(route_words(2920, block_choices) * 4, 227U * 1024U);
+  EXPECT_GT(route_words(2921, block_choices) * 4, 227U * 1024U);
   try {
-    require_sortable(3410, DeviceKind::cuda);
+    require_sortable(2921, DeviceKind::cuda);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
     EXPECT_STREQ(error.what(),
-                 "problem.experts is 3410, expected 1 to 3409 on a GPU, whose shared memory counts the assignments "
+                 "problem.experts is 2921, expected 1 to 2920 on a GPU, whose shared memory counts the assignments "
                  "of each expert");
   }
 }
@@ -351,7 +352,7 @@ TEST(EmulatedMoe, RowsOfEveryFormatAreAddedUp) {
   for (const Format rows : unscaled_output_formats) {
     for (const Format out : unscaled_output_formats) {
       for (const std::int64_t gap : {0, 3}) {
-        for (const auto& [top_k, columns] : {std::pair{1, 24}, std::pair{4, 1096}, std::pair{6, 64}}) {
+        for (const auto& [top_k, columns] : {std::pair{1, 24}, std::pair{8, 1096}, std::pair{11, 64}}) {
           MoeProblem problem = choices_of(3, 5, top_k);
           problem.hidden_size = columns;
           problem.rows = rows;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "strategies/gemm/call.hpp"
-#include "strategies/gemm/device/gather_row.hpp"
+#include "strategies/gemm/device/gather_params.hpp"
 
 namespace thresher::strategies::gemm {
 

@@ -24,9 +24,8 @@ namespace {
 constexpr std::uint32_t max_shared_bytes = 227 * 1024;
 constexpr std::uint32_t word_bytes = 4;
 
-std::uint32_t route_bytes(std::int64_t experts) { return route_words(narrow(experts)) * word_bytes; }
-
-constexpr std::int64_t max_experts = (max_shared_bytes / word_bytes - max_part_choices) / (route_warps + 1) - 1;
+constexpr std::int64_t max_experts =
+    (max_shared_bytes / word_bytes - max_part_choices - block_choices) / (route_warps + 1) - 1;
 
 DeviceProgram program(std::string title, std::string_view file, std::vector<std::string> kernels) {
   return {.title = std::move(title),
@@ -41,7 +40,7 @@ std::uint32_t blocks_of(std::int64_t choices) { return narrow(ceil_div(choices, 
 /// The assignments that a block places: all that it permutes where it gathers no rows. Else as few as give a large GPU
 /// a wave of blocks, but enough that each thread copies 16 bytes.
 std::uint32_t part_choices(std::uint32_t choices, std::uint32_t row_bytes) {
-  constexpr std::int64_t wave_blocks = 256;
+  constexpr std::int64_t wave_blocks = 128;
   constexpr std::int64_t piece_bytes = route_threads * tma_alignment_bytes;
   if (row_bytes == 0) {
     return block_choices;
@@ -73,7 +72,7 @@ KernelLaunch route_launch(const ProductProblem& problem, std::string title, std:
   launch.program = program("moe_layer, routing", "route", {count_kernel_name(), place_kernel_name()});
   launch.expression = std::move(kernel);
   launch.block.x = route_threads;
-  launch.shared_bytes = route_bytes(problem.experts);
+  launch.shared_bytes = route_words(narrow(problem.experts), narrow(problem.rows)) * word_bytes;
   launch.dependent = true;
   launch.accesses = {{Access::Memory::tensor, ids_index, Access::Use::depends_on_previous}};
   return launch;

@@ -1,16 +1,16 @@
 #pragma once
 /// The parameter of each kernel around a layer's products, and the work of their blocks.
 #include "machine/global.hpp"
-#include "strategies/gemm/device/gather_row.hpp"
+#include "strategies/gemm/device/gather_params.hpp"
 
 namespace thresher::strategies::moe_layer {
 
 inline constexpr machine::u32 route_threads = 512;
 inline constexpr machine::u32 route_warps = route_threads / 32;
 /// Assignments that a block permutes; no more than these need no counting launch.
-inline constexpr machine::u32 block_choices = 4096;
+inline constexpr machine::u32 block_choices = 8192;
 /// The maximum number of them whose rows a block gathers.
-inline constexpr machine::u32 max_part_choices = 128;
+inline constexpr machine::u32 max_part_choices = 256;
 
 struct RouteParams {
   machine::Global<machine::i32> ids;      ///< [choices]
@@ -25,10 +25,12 @@ struct RouteParams {
   gemm::GatherParams gather;      ///< of their rows; its row_bytes are 0 where none are gathered
 };
 
-/// Words of shared memory: a count for each warp and expert, with skipped assignments last. Then a sum for each expert
-/// and the rows of a block's own assignments.
-TH_DEVICE constexpr machine::u32 route_words(machine::u32 experts) {
-  return (route_warps + 1) * (experts + 1) + max_part_choices;
+/// Words of shared memory: a count for each warp and expert, with skipped assignments last. Then a sum for each expert,
+/// the rows of a block's own assignments, and a word for each assignment that a block permutes.
+TH_DEVICE constexpr machine::u32 route_words(machine::u32 experts, machine::u32 choices) {
+  const machine::u32 permuted = choices < block_choices ? choices : block_choices;
+  return (route_warps + 1) * (experts + 1) + max_part_choices +
+         (permuted + route_threads - 1) / route_threads * route_threads;
 }
 
 inline constexpr machine::u32 combine_threads = 128;

@@ -25,7 +25,7 @@ combine_rows_kernel(TH_GRID_CONSTANT const CombineParams params) {
   constexpr int row_width = 16 / sizeof(Row);
   constexpr int row_pieces = thread_columns / row_width;
   constexpr int out_width = 16 / sizeof(Out);
-  constexpr u32 together = 4;  // assignments whose rows are loaded at once
+  constexpr u32 together = 8;  // assignments whose rows are loaded at once
   launch::release_dependents();
   launch::wait_for_earlier_grids();
   const u32 token = launch::block_index().x;
