@@ -175,12 +175,13 @@ MoeProblem rows_of(std::int64_t tokens, std::int64_t top_k, std::int64_t columns
 }
 
 /// A block alone; blocks that have a choice each, whose row all threads copy; blocks that have several, the last one
-/// fewer; rows that fill no 16 bytes; and blocks that are not told of each other's choices by a launch ahead and blocks
-/// that are.
+/// fewer; rows that fill no 16 bytes; rows of more pieces than a block's threads have on their way at once; and blocks
+/// that are not told of each other's choices by a launch ahead and blocks that are.
 TEST(EmulatedMoe, TheLaunchThatSortsBringsTheRowsTogether) {
   std::uint64_t seed = 0;
-  for (const MoeProblem& problem : {rows_of(1, 1, 8), rows_of(9, 3, 40), rows_of(5, 2, 4104), rows_of(7, 3, 1024),
-                                    rows_of(50, 3, 72), rows_of(11, 3, 24, Format::fp8_row), rows_of(66, 3, 24)}) {
+  for (const MoeProblem& problem :
+       {rows_of(1, 1, 8), rows_of(9, 3, 40), rows_of(5, 2, 4104), rows_of(2, 2, 33000), rows_of(7, 3, 1024),
+        rows_of(50, 3, 72), rows_of(11, 3, 24, Format::fp8_row), rows_of(66, 3, 24)}) {
     for (int schedule = 0; schedule < 3; ++schedule, ++seed) {
       EXPECT_EQ(gather(problem, problem, seed), "") << problem.tokens << " " << problem.hidden_size;
     }
@@ -188,6 +189,39 @@ TEST(EmulatedMoe, TheLaunchThatSortsBringsTheRowsTogether) {
   const MoeProblem most = rows_of(4150, 2, 40);
   for (const std::int64_t tokens : {4150, 4096, 40}) {
     EXPECT_EQ(gather(most, rows_of(tokens, 2, 40), seed++), "") << tokens;
+  }
+}
+
+/// A thread of the launch that only gathers has one piece of a row, or many.
+TEST(EmulatedMoe, RowsAreGatheredByTheirIds) {
+  for (const std::int64_t columns : {8, 20'000}) {
+    const MoeProblem problem = rows_of(3, 2, columns);
+    test::Matrix x = test::Matrix::of_values(problem.x, 3, columns, 8, [](std::int64_t row, std::int64_t column) {
+      return static_cast<float>((row * 31 + column) % 251 + 1);
+    });
+    WeightViews weights;
+    weights.gate = Tensor::contiguous(nullptr, problem.x, {problem.experts, problem.intermediate_size, columns});
+    PlannedCall call;
+    const gemm::RowsInWorkspace rows = gemm::add_gathering(gate_up_problem(problem), std::nullopt, true, call);
+    Routed made(problem.experts, 6);
+    made.row_ids = {5, 0, -1, 3, 6, 1};
+    const std::vector<std::int32_t> ids = made.row_ids;
+    Tensor topk_ids = Tensor::contiguous(nullptr, Format::int32, {3, 2});
+    EmulatedCall gathers = routed_call(
+        call, weights, {.a = x.view(), .c = Tensor::contiguous(nullptr, problem.x, {6, 8})}, topk_ids, made);
+    EXPECT_EQ(findings(gathers, 7), "");
+    const auto row_bytes = static_cast<std::size_t>(columns) * 2;
+    for (std::size_t row = 0; row < 6; ++row) {
+      if (ids[row] < 0 || ids[row] > 5) {
+        continue;
+      }
+      const auto* const wanted = static_cast<const std::byte*>(x.view().data) +
+                                 static_cast<std::size_t>(ids[row] / 2 * x.view().strides[0] * 2);
+      EXPECT_EQ(std::memcmp(gathers.workspace() + rows.offset + row * static_cast<std::size_t>(rows.row_bytes), wanted,
+                            row_bytes),
+                0)
+          << row;
+    }
   }
 }
 
