@@ -66,7 +66,7 @@ TEST_F(LayerLaunches, AreAChainOfDependentOnes) {
   const RecordedLaunch& sorts = driver_record().launches.front();
   EXPECT_EQ(sorts.grid, (std::array{1U, 1U, 1U}));
   EXPECT_EQ(sorts.block[0], strategies::moe_layer::route_threads);
-  EXPECT_EQ(sorts.shared_bytes, strategies::moe_layer::route_words(1) * 4U);
+  EXPECT_EQ(sorts.shared_bytes, strategies::moe_layer::route_words(1, 8) * 4U);
   EXPECT_EQ(driver_record().launches.back().grid, (std::array{4U, 1U, 1U}));
 }
 
