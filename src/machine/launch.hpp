@@ -23,7 +23,8 @@ TH_DEVICE u32 shared_memory_bytes();
 /// completed and their writes are visible; returns at once in an ordinary launch. Data that they wrote must not be
 /// accessed before.
 TH_DEVICE void wait_for_earlier_grids(Site site = here());
-/// Lets the next grid start when every block has called it or ended. It does not make this grid's writes visible.
+/// Lets the next grid start when every block has called it or ended. It does not make this grid's writes visible. If
+/// every block has waited for earlier grids before, their writes are visible to the next grid from its start.
 TH_DEVICE void release_dependents(Site site = here());
 
 }  // namespace thresher::machine::launch

@@ -55,6 +55,10 @@ TH_DEVICE void load_bulk(Shared<u8> destination, Global<u8> source, u32 bytes, B
 TH_DEVICE void load_bulk_multicast(Shared<u8> destination, Global<u8> source, u32 bytes, Barrier full, u16 block_mask,
                                    Site site = here());
 
+/// Prefetches contiguous bytes into L2; address and `bytes` are multiples of 16. It is not an access: data that an
+/// earlier grid still writes may be prefetched. All bytes are in one buffer of the launch.
+TH_DEVICE void prefetch_bulk(Global<u8> source, u32 bytes, Site site = here());
+
 /// Closes the thread's current group of stores.
 TH_DEVICE void commit(Site site = here());
 /// Blocks until at most `pending` of the thread's groups have not finished READING shared memory: it may be

@@ -74,6 +74,7 @@ class Copies : public ::testing::Test {
     subject.shape.block = 128;
     subject.shape.dynamic_shared_bytes = planted::copy_shared_bytes;
     subject.shape.after_earlier_grid = true;
+    subject.shape.releases_after_wait = true;
     test::add(subject.memory, "in", in_, Use::earlier_input);
     test::add(subject.memory, "out", out_, Use::output);
     subject.kernel = [this] { planted::copies(params_); };
@@ -124,6 +125,33 @@ TEST_F(Copies, EarlierGridNotAwaited) {
 TEST_F(Copies, OutputsWrittenBeforeTheEarlierGridIsAwaited) {
   finds(CopyDefect::writes_before_waiting, FindingKind::earlier_grid,
         {"'out'", "may still read or write", "copies.hpp", "wait_for_earlier_grids"});
+}
+
+TEST_F(Copies, DependentsReleasedBeforeTheEarlierGridIsAwaited) {
+  finds(CopyDefect::releases_first, FindingKind::earlier_grid,
+        {"launch::release_dependents", "copies.hpp", "the next grid relies on it"});
+}
+TEST_F(Copies, DependentsReleasedAtWillWhereNobodyReliesOnIt) {
+  test::Subject alone = subject(CopyDefect::releases_first);
+  alone.shape.releases_after_wait = false;
+  test::expect_clean(alone);
+}
+TEST(Launch, BlockThatEndsReleasesDependents) {
+  test::Subject subject;
+  subject.shape.after_earlier_grid = true;
+  subject.shape.releases_after_wait = true;
+  subject.kernel = [] {};
+  test::expect_found(subject, FindingKind::earlier_grid, {"ended", "the next grid relies on it"});
+}
+
+TEST_F(Copies, PrefetchBeyondTheEnd) {
+  finds(CopyDefect::prefetch_beyond, FindingKind::out_of_bounds, {"tma::prefetch_bulk", "'in'"});
+}
+TEST_F(Copies, PrefetchOfAMisalignedAddress) {
+  finds(CopyDefect::prefetch_misaligned, FindingKind::misaligned, {"tma::prefetch_bulk", "multiple of 16"});
+}
+TEST_F(Copies, PrefetchOfPartOfAPiece) {
+  finds(CopyDefect::prefetch_uneven, FindingKind::bad_argument, {"tma::prefetch_bulk", "not a multiple of 16"});
 }
 
 TEST(Launch, RefusesWhatTheDriverWould) {

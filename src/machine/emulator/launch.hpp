@@ -18,6 +18,6 @@ inline Index block_count() {
 inline Shared<u8> shared_memory() { return {emulator::calls::shared_base()}; }
 inline u32 shared_memory_bytes() { return emulator::calls::shared_bytes(); }
 inline void wait_for_earlier_grids(Site site) { emulator::calls::earlier_grids_wait(site); }
-inline void release_dependents(Site) {}
+inline void release_dependents(Site site) { emulator::calls::dependents_release(site); }
 
 }  // namespace thresher::machine::launch

@@ -38,6 +38,9 @@ inline void load_bulk_multicast(Shared<u8> destination, Global<u8> source, u32 b
                                 Site site) {
   emulator::calls::bulk_load_multicast(destination.address, source.address, bytes, full.address, block_mask, site);
 }
+inline void prefetch_bulk(Global<u8> source, u32 bytes, Site site) {
+  emulator::calls::bulk_prefetch(source.address, bytes, site);
+}
 inline void commit(Site site) { emulator::calls::tma_commit(site); }
 template <int pending>
 void wait_read(Site site) {

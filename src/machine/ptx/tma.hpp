@@ -232,6 +232,10 @@ TH_DEVICE void load_bulk_multicast(Shared<u8> destination, Global<u8> source, u3
       : "memory");
 }
 
+TH_DEVICE void prefetch_bulk(Global<u8> source, u32 bytes, Site) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source.address), "r"(bytes) : "memory");
+}
+
 TH_DEVICE void commit(Site) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 template <int pending>

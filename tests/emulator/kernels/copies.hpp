@@ -17,6 +17,10 @@ enum class CopyDefect {
   misaligned,             // a 16-byte copy to a multiple of 4
   touches_earlier_grid,   // reads what an earlier grid still writes
   writes_before_waiting,  // writes what an earlier grid may still read
+  releases_first,         // lets the next grid start before it waits
+  prefetch_beyond,        // prefetches a piece more than there is
+  prefetch_misaligned,    // from an address that is no multiple of 16
+  prefetch_uneven,        // bytes that are no multiple of 16
 };
 
 struct CopyParams {
@@ -27,6 +31,16 @@ struct CopyParams {
 };
 
 inline constexpr u32 copy_shared_bytes = 2 * 512 + 16;
+
+TH_DEVICE void prefetch(const CopyParams& params) {
+  const auto is = [&](CopyDefect wanted) { return params.defect == wanted; };
+  const u32 more = is(CopyDefect::prefetch_beyond) ? 16 : 0;
+  const u32 skew = is(CopyDefect::prefetch_misaligned) ? 4 : 0;
+  const u32 less = is(CopyDefect::prefetch_uneven) ? 4 : 0;
+  if (launch::thread_index() == 0) {
+    tma::prefetch_bulk(params.in.as<u8>().offset(skew), params.steps * 512 + more - less - 4 * skew);
+  }
+}
 
 TH_KERNEL(128, 1) copies(TH_GRID_CONSTANT const CopyParams params) {
   const auto is = [&](CopyDefect wanted) { return params.defect == wanted; };
@@ -39,6 +53,10 @@ TH_KERNEL(128, 1) copies(TH_GRID_CONSTANT const CopyParams params) {
     fence::barrier_init();
   }
   block::sync();
+  if (is(CopyDefect::releases_first)) {
+    launch::release_dependents();
+  }
+  prefetch(params);
   if (is(CopyDefect::writes_before_waiting)) {
     params.out.store(thread, 0);
   }

@@ -69,6 +69,7 @@ TH_KERNEL(32, 1) bulk(TH_GRID_CONSTANT const BulkParams params) {
     const Barrier full = first.offset(piece % 2);
     const Shared<u8> buffer = memory.offset_bytes(piece % 2 * params.bytes);
     if (leads) {
+      tma::prefetch_bulk(params.in.offset(static_cast<i64>(piece) * params.bytes), params.bytes);
       full.expect_bytes(params.bytes);
       tma::load_bulk(buffer, params.in.offset(static_cast<i64>(piece) * params.bytes), params.bytes, full);
     }

@@ -4,8 +4,8 @@
 
 namespace thresher::emulator {
 
-void check_block_end(const Cluster& cluster, const Block& block, const Ordering& ordering, const Words& words,
-                     Findings& findings) {
+void check_block_end(const LaunchShape& shape, const Cluster& cluster, const Block& block, const Ordering& ordering,
+                     const Words& words, Findings& findings) {
   VectorClock known;
   VectorClock over;  // known, or executed before a cluster barrier: no longer in flight
   for (std::uint32_t t = 0; t < block.threads; ++t) {
@@ -16,6 +16,13 @@ void check_block_end(const Cluster& cluster, const Block& block, const Ordering&
     }
   }
   over.join(known);
+  if (shape.releases_after_wait && known.at(ordering.earlier_grid()) == 0 &&
+      findings.first_time(FindingKind::earlier_grid, 0, 0)) {
+    findings.report(FindingKind::earlier_grid,
+                    words.of(block) +
+                        " ended: launch::wait_for_earlier_grids did not come before, and the next grid "
+                        "relies on it");
+  }
   for (const std::string& sentence : unequal_hand_overs(cluster, block, words)) {
     findings.report(FindingKind::divergent, sentence);
   }

@@ -54,6 +54,7 @@ void cluster_wait(Site site);
 void store_async(std::uint32_t address, const void* value, std::uint32_t bytes, std::uint32_t barrier, Site site);
 
 void earlier_grids_wait(Site site);
+void dependents_release(Site site);
 void registers_change(std::uint32_t count, bool increase, Site site);
 
 // --- warps -----------------------------------------------------------------------------------------------------------
@@ -83,6 +84,7 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
 void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier, Site site);
 void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
                          std::uint16_t mask, Site site);
+void bulk_prefetch(std::uint64_t source, std::uint32_t bytes, Site site);
 void tma_commit(Site site);
 /// Waits until at most `pending` groups have not finished reading, or if `written`, writing.
 void tma_wait(std::uint32_t pending, bool written, Site site);

@@ -112,7 +112,7 @@ void Engine::thread_ended(Thread& thread) {
   barriers.finish_cluster_phase_if_complete();
   if (--thread.block->running == 0 && !findings.stopping()) {
     give_up_allocation(*this, *thread.block);
-    check_block_end(cluster, *thread.block, ordering, words, findings);
+    check_block_end(shape, cluster, *thread.block, ordering, words, findings);
   }
 }
 

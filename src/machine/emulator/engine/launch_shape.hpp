@@ -18,6 +18,9 @@ struct LaunchShape {
   /// Programmatic dependent launch (PDL): the previous grid still runs. It writes the inputs marked earlier_input, and
   /// it may read or write the outputs.
   bool after_earlier_grid = false;
+  /// The next grid reads before it waits what an earlier one than this wrote: every block waits for earlier grids
+  /// before it releases dependents or ends.
+  bool releases_after_wait = false;
 };
 
 /// On a multiprocessor of sm_90.

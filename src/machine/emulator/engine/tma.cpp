@@ -265,14 +265,18 @@ void load_box(const std::vector<Block*>& blocks, const char* call, std::uint32_t
   }
 }
 
-void load_bytes(const std::vector<Block*>& blocks, const char* call, std::uint32_t destination, std::uint64_t source,
-                std::uint32_t bytes, std::uint32_t barrier_address, std::uint32_t site) {
-  Engine& engine = Engine::current();
-  Thread& thread = Engine::self();
+void require_whole_pieces(Engine& engine, const char* call, std::uint32_t bytes, std::uint32_t site) {
   if (bytes == 0 || bytes % 16 != 0) {
     engine.findings.fatal(FindingKind::bad_argument, std::string(call) + engine.words.at(site) + " of " +
                                                          std::to_string(bytes) + " bytes, not a multiple of 16");
   }
+}
+
+void load_bytes(const std::vector<Block*>& blocks, const char* call, std::uint32_t destination, std::uint64_t source,
+                std::uint32_t bytes, std::uint32_t barrier_address, std::uint32_t site) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  require_whole_pieces(engine, call, bytes, site);
   for (Block* block : blocks) {
     engine.memory.shared_bytes(in_block(*block, destination), bytes, 16, call, site);
     Mbarrier& barrier = engine.barriers.at(in_block(*block, barrier_address), call, site);
@@ -338,6 +342,14 @@ void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::u
   const std::uint32_t site = engine.sites.number(where);
   const char* call = "tma::load_bulk_multicast";
   load_bytes(targets(engine, mask, call, site), call, destination, source, bytes, barrier, site);
+}
+
+void bulk_prefetch(std::uint64_t source, std::uint32_t bytes, Site where) {
+  Engine& engine = Engine::current();
+  const char* call = "tma::prefetch_bulk";
+  const std::uint32_t site = engine.sites.number(where);
+  require_whole_pieces(engine, call, bytes, site);
+  engine.memory.global_buffer(source, bytes, 16, call, site);
 }
 
 void store_async(std::uint32_t address, const void* value, std::uint32_t bytes, std::uint32_t barrier_address,

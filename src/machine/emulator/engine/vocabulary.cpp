@@ -34,6 +34,18 @@ void earlier_grids_wait(Site where) {
   Ordering::learn(thread, engine.ordering.earlier_grid(), 1);
 }
 
+void dependents_release(Site where) {
+  Engine& engine = Engine::current();
+  const Thread& thread = Engine::self();
+  const std::uint32_t site = engine.sites.number(where);
+  if (engine.shape.releases_after_wait && thread.knowledge.seen.at(engine.ordering.earlier_grid()) == 0 &&
+      engine.findings.first_time(FindingKind::earlier_grid, site, 0)) {
+    engine.findings.report(FindingKind::earlier_grid,
+                           "launch::release_dependents" + engine.words.at(site) + " by " + engine.words.of(thread) +
+                               ": launch::wait_for_earlier_grids did not come before, and the next grid relies on it");
+  }
+}
+
 void set_role(const char* name, std::uint32_t index) {
   Thread& thread = Engine::self();
   thread.role = name;
