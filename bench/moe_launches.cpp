@@ -155,7 +155,7 @@ class Layer {
     std::vector<strategies::WorkspacePiece> pieces;
     const ops::Intermediate intermediate(Device::cuda(0), problem.intermediate, problem.intermediate_scale, choices,
                                          problem.intermediate_size, pieces);
-    buffers_.emplace_back(0, ops::bytes_of(pieces), "the intermediate");
+    buffers_.emplace_back(0, strategies::total_bytes(pieces), "the intermediate");
     const Tensor hidden = intermediate.tensor(choices, buffers_.back().data());
     gate_up_.load([&] { return GroupedTensors{.a = x_.tensor, .c = hidden, .offsets = offsets, .row_ids = row_ids}; },
                   {topk_ids, inverse});

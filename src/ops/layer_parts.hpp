@@ -61,13 +61,6 @@ inline std::byte* part_of(void* workspace, const strategies::WorkspacePiece& pie
   return static_cast<std::byte*>(workspace) + piece.offset;
 }
 
-/// `pieces` as a planned call counts them.
-inline std::size_t bytes_of(const std::vector<strategies::WorkspacePiece>& pieces) {
-  strategies::PlannedCall call;
-  call.workspace = pieces;
-  return call.workspace_bytes();
-}
-
 /// The intermediate, in two pieces of a layer's workspace.
 class Intermediate {
  public:
@@ -91,7 +84,7 @@ template <class Problem>
 class PlannedLayer {
  public:
   [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
-  [[nodiscard]] std::size_t workspace_bytes() const { return bytes_of(pieces_); }
+  [[nodiscard]] std::size_t workspace_bytes() const { return strategies::total_bytes(pieces_); }
 
  protected:
   PlannedLayer(const Device& device, const Problem& problem) : problem_(problem), device_(device.id()) {}

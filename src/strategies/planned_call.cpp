@@ -5,11 +5,11 @@ namespace {
 
 constexpr std::size_t piece_alignment = 256;
 
+}  // namespace
+
 std::size_t total_bytes(const std::vector<WorkspacePiece>& pieces) {
   return pieces.empty() ? 0 : pieces.back().offset + pieces.back().bytes;
 }
-
-}  // namespace
 
 std::size_t PlannedCall::workspace_bytes() const { return total_bytes(workspace); }
 std::size_t PlannedCall::packed_bytes() const { return total_bytes(packed); }

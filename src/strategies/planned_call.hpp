@@ -134,7 +134,10 @@ struct Access {
   enum class Use : std::uint8_t {
     reads,                ///< the same in every call of a plan: weights, and data derived from them
     depends_on_previous,  ///< written by a previous launch, of this call or before: a PDL launch waits first
-    writes,               ///< may still be in use by a previous launch: a PDL launch waits first
+    /// written before the previous launch, which has waited for it (KernelLaunch::releases_after_wait): a PDL launch
+    /// reads it before it waits
+    settled,
+    writes,  ///< may still be in use by a previous launch: a PDL launch waits first
   };
   Memory memory = Memory::tensor;
   std::size_t index = 0;
@@ -152,6 +155,9 @@ struct KernelLaunch {
   /// Programmatic dependent launch (PDL): may start before the previous launch on the stream has ended; the kernel
   /// waits itself.
   bool dependent = false;
+  /// Each block waits for the launches before this one, and then lets the next one start: what they wrote is settled
+  /// for it.
+  bool releases_after_wait = false;
   /// Its blocks take tile after tile: the launcher limits grid.x to the clusters that are resident at once.
   bool persistent = false;
   std::vector<Access> accesses{};
@@ -226,6 +232,8 @@ struct PlannedCall {
   [[nodiscard]] std::size_t packed_bytes() const;
 };
 
+/// From the beginning of the first piece to the end of the last.
+[[nodiscard]] std::size_t total_bytes(const std::vector<WorkspacePiece>& pieces);
 /// Appends a piece of `bytes` bytes to a workspace, or to packed weights, and returns its index.
 std::size_t add_piece(std::vector<WorkspacePiece>& pieces, std::string name, std::size_t bytes);
 inline std::size_t add_piece(PlannedCall& call, std::string name, std::size_t bytes) {

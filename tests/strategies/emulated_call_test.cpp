@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/grouped_weights.hpp"
+#include "machine/launch.hpp"
 #include "strategies/host/sources.hpp"
 
 namespace thresher::strategies {
@@ -86,6 +87,75 @@ TEST(EmulatedCallTest, TwoViewsOfOneTensorAreOneRegion) {
     EmulatedCall call(reads_both(), {{"gate", views.gate}, {"up", views.up}},
                       [](const KernelLaunch&) -> HostKernel { return nothing; });
     EXPECT_TRUE(call.run({}).clean()) << name(order);
+  }
+}
+
+/// The kernels of two launches, the second of which reads tensor 0 at once.
+void waits_and_releases(const void*) {
+  machine::launch::wait_for_earlier_grids();
+  machine::launch::release_dependents();
+}
+void releases_and_waits(const void*) {
+  machine::launch::release_dependents();
+  machine::launch::wait_for_earlier_grids();
+}
+void reads_at_once(const void* parameter) {
+  (void)static_cast<const machine::Global<machine::u32>*>(parameter)->load();
+}
+
+struct Chain {
+  HostKernel first = waits_and_releases;
+  bool releases_after_wait = true;
+  Access::Use use = Access::Use::settled;
+};
+
+/// Runs both; what the second finds, or the first.
+emulator::Report run(const Chain& chain) {
+  KernelLaunch first;
+  first.title = "first";
+  first.block = {32, 1, 1};
+  first.dependent = true;
+  first.releases_after_wait = chain.releases_after_wait;
+  first.bind = [](const CallTensors&, LaunchArguments& arguments) {
+    arguments.set(machine::Global<machine::u32>{});
+    return true;
+  };
+  KernelLaunch second = first;
+  second.title = "second";
+  second.releases_after_wait = false;
+  second.accesses = {{Access::Memory::tensor, 0, chain.use}};
+  second.bind = [](const CallTensors& of, LaunchArguments& arguments) {
+    arguments.set(machine::Global<machine::u32>{reinterpret_cast<machine::u64>(of.tensors[0].data)});
+    return true;
+  };
+  PlannedCall call;
+  call.steps.emplace_back(first);
+  call.steps.emplace_back(second);
+  std::vector<std::int32_t> values{1, 2, 3};
+  return EmulatedCall(call, {{"values", Tensor::contiguous(values.data(), Format::int32, {3})}},
+                      [&](const KernelLaunch& launch) { return launch.title == "first" ? chain.first : reads_at_once; })
+      .run({});
+}
+
+/// What was written before the launch ahead is there once that has waited and then released its dependents.
+TEST(EmulatedCallTest, SettledMemoryIsReadBeforeWaiting) {
+  EXPECT_TRUE(run({}).clean());
+  const emulator::Report early = run({.use = Access::Use::depends_on_previous});
+  ASSERT_FALSE(early.clean());
+  EXPECT_EQ(early.findings.front().kind, emulator::FindingKind::earlier_grid);
+}
+
+TEST(EmulatedCallTest, SettledMemoryNeedsALaunchAheadThatWaits) {
+  const emulator::Report report = run({.first = releases_and_waits});
+  ASSERT_FALSE(report.clean());
+  EXPECT_EQ(report.findings.front().kind, emulator::FindingKind::earlier_grid);
+  try {
+    (void)run({.releases_after_wait = false});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "the step \"second\" reads before it waits, and the step \"first\" lets it start before it has "
+                 "waited itself");
   }
 }
 

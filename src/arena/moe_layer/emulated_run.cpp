@@ -44,7 +44,7 @@ class Between {
     const ops::Intermediate hidden(Device::cpu(), p.intermediate, p.intermediate_scale, task.choices(),
                                    p.intermediate_size, pieces);
     constexpr std::size_t alignment = 256;
-    workspace_.resize(ops::bytes_of(pieces) + alignment);
+    workspace_.resize(strategies::total_bytes(pieces) + alignment);
     const std::size_t over = reinterpret_cast<std::uintptr_t>(workspace_.data()) % alignment;
     intermediate_ = hidden.tensor(task.choices(), workspace_.data() + (alignment - over) % alignment);
     scale_ = p.intermediate_scale;

@@ -42,6 +42,16 @@ emulator::Use use_of(const KernelLaunch& launch, const Access& access) {
   return is_earlier_input(launch, access) ? emulator::Use::earlier_input : emulator::Use::input;
 }
 
+/// The first launch of a call relies on one of another call.
+void require_settled(const KernelLaunch& launch, const KernelLaunch* previous) {
+  const bool relies = std::any_of(launch.accesses.begin(), launch.accesses.end(),
+                                  [](const Access& access) { return access.use == Access::Use::settled; });
+  if (relies && previous != nullptr && !previous->releases_after_wait) {
+    throw Error(ErrorCode::internal, "the step \"" + launch.title + "\" reads before it waits, and the step \"" +
+                                         previous->title + "\" lets it start before it has waited itself");
+  }
+}
+
 /// From the first element to the last.
 std::int64_t extent(const Tensor& tensor) {
   std::int64_t elements = tensor.rank == 0 || tensor.elements() == 0 ? 0 : 1;
@@ -77,6 +87,7 @@ emulator::LaunchShape shape_of(const KernelLaunch& launch, const LaunchArguments
   }
   shape.registers_at_launch = launch.registers;
   shape.after_earlier_grid = launch.dependent;
+  shape.releases_after_wait = launch.releases_after_wait;
   return shape;
 }
 
@@ -111,8 +122,11 @@ EmulatedCall::EmulatedCall(PlannedCall call, std::vector<NamedTensor> tensors, F
 }
 
 void EmulatedCall::load(const PlannedCall& call, bool packs) {
+  const KernelLaunch* previous = nullptr;
   for (const Step& step : call.steps) {
     const KernelLaunch& launch = launch_of(call, step);
+    require_settled(launch, previous);
+    previous = &launch;
     launches_.push_back({&launch, find_(launch), packs});
   }
 }
