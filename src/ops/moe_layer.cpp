@@ -50,7 +50,7 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
         down_(std::move(down)),
         gate_up_weights_(gate_up_weights),
         down_weights_(down_weights),
-        combine_(device.id(), layer::combine_call(problem, device.kind(), threads)) {
+        combine_(device.id(), layer::combine_call(problem, device.kind(), down_->settles(), threads)) {
     const std::int64_t choices = problem.tokens * problem.top_k;
     for (const auto& [name, size] :
          {std::pair{"offsets", row_bytes(problem.experts + 1, 1, Format::int32)},
@@ -143,11 +143,16 @@ MoeLayer plan_layer(const Device& device, const MoeProblem& problem, const Weigh
   const auto with_routing = [&](strategies::PlannedCall call, const ops::ProductProblem& sized) {
     return layer::with_routing(std::move(call), sized, device.kind());
   };
+  const auto settled = [](strategies::PlannedCall call, const ops::ProductProblem&) {
+    return layer::with_settled_groups(std::move(call));
+  };
   ops::PlanPointer gate_up_plan = ops::of_product("gate_up", [&] {
     return ops::plan_grouped(device, gate_up_problem(problem), gate_up, options.gate_up, with_routing);
   });
-  ops::PlanPointer down_plan =
-      ops::of_product("down", [&] { return ops::plan_grouped(device, down_problem(problem), down, options.down); });
+  ops::PlanPointer down_plan = ops::of_product("down", [&] {
+    return ops::plan_grouped(device, down_problem(problem), down, options.down,
+                             gate_up_plan->settles() ? settled : ops::CallChange{});
+  });
   return MoeLayer(std::make_shared<const MoeLayer::Backend>(device, problem, std::move(gate_up_plan),
                                                             std::move(down_plan), in_place(gate_up), in_place(down),
                                                             options.down.threads));

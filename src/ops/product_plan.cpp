@@ -9,6 +9,7 @@
 #include "ops/tensor_checks.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/memory.hpp"
+#include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 
 namespace thresher::ops {
@@ -166,6 +167,11 @@ void ProductPlan::run_steps(const DeviceCall& call, Stream stream, const Product
 
 GroupedStatus ProductPlan::status(Stream stream, const void* workspace) const {
   return {status_flags(stream, workspace, workspace_bytes_, device_)};
+}
+
+bool ProductPlan::settles() const {
+  return std::all_of(calls_.begin(), calls_.end(),
+                     [](const DeviceCall& call) { return strategies::moe_layer::settles(call.planned()); });
 }
 
 const DeviceCall& ProductPlan::call_for(std::int64_t rows) const {

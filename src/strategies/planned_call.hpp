@@ -45,7 +45,8 @@ struct Extent3 {
 struct CallTensors {
   std::span<const Tensor> tensors{};
   void* workspace = nullptr;
-  void* packed = nullptr;  ///< of PlannedCall::packed_bytes(), aligned to 256 bytes
+  void* packed = nullptr;       ///< of PlannedCall::packed_bytes(), aligned to 256 bytes
+  bool settled_groups = false;  ///< of a grouped product: its kernels read offsets or counts before they wait
 };
 
 /// A kernel's one parameter for one call, and the number of blocks of that call. Made anew in every `run`, so it is on

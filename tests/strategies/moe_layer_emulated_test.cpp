@@ -348,7 +348,7 @@ TEST(EmulatedMoe, LaunchesAreDependentOnes) {
 }
 
 /// Rows of random numbers: the CPU adds up in the same order, so that every bit is the same.
-std::string combine(const MoeProblem& problem, std::int64_t gap, std::uint64_t seed) {
+std::string combine(const MoeProblem& problem, std::int64_t gap, bool is_settled, std::uint64_t seed) {
   std::mt19937 random(static_cast<unsigned>(seed));
   std::normal_distribution<float> normal;
   const std::int64_t choices = problem.tokens * problem.top_k;
@@ -369,7 +369,8 @@ std::string combine(const MoeProblem& problem, std::int64_t gap, std::uint64_t s
   outs[1].poison();
   const std::array tensors{rows.view(), places, weights.view(), outs[0].view()};
   const std::string found = findings(
-      {combine_call(problem, DeviceKind::cuda), named(combine_names, tensors), test::compiled_in_kernel}, seed);
+      {combine_call(problem, DeviceKind::cuda, is_settled), named(combine_names, tensors), test::compiled_in_kernel},
+      seed);
   cpu::combine_rows(rows.view(), places, weights.view(), outs[1].view(), 1);
   for (std::size_t i = 0; i < outs[0].bytes().size(); ++i) {
     if (outs[0].bytes()[i] != outs[1].bytes()[i]) {
@@ -391,11 +392,52 @@ TEST(EmulatedMoe, RowsOfEveryFormatAreAddedUp) {
           problem.hidden_size = columns;
           problem.rows = rows;
           problem.out = out;
-          EXPECT_EQ(combine(problem, gap, seed++), "") << name(rows) << " " << name(out) << " " << gap;
+          EXPECT_EQ(combine(problem, gap, seed % 2 == 0, seed), "") << name(rows) << " " << name(out) << " " << gap;
+          ++seed;
         }
       }
     }
   }
+}
+
+PlannedCall chain(std::initializer_list<bool> releases_after_wait) {
+  PlannedCall call;
+  for (const bool releases : releases_after_wait) {
+    KernelLaunch launch;
+    launch.releases_after_wait = releases;
+    launch.accesses = {{Access::Memory::tensor, gemm::tokens_index, Access::Use::depends_on_previous},
+                       {Access::Memory::tensor, gemm::groups_index, Access::Use::depends_on_previous}};
+    launch.bind = [](const CallTensors& of, LaunchArguments& out) {
+      out.grid.x = of.settled_groups ? 2 : 1;
+      return true;
+    };
+    call.steps.emplace_back(launch);
+  }
+  return call;
+}
+
+/// Of each launch, whether it reads offsets before it waits, and was told so.
+std::vector<bool> settled(const PlannedCall& call) {
+  std::vector<bool> found;
+  for (const Step& step : call.steps) {
+    const auto& launch = std::get<KernelLaunch>(step);
+    EXPECT_EQ(launch.accesses[0].use, Access::Use::depends_on_previous);
+    LaunchArguments arguments;
+    launch.bind({}, arguments);
+    found.push_back(launch.accesses[1].use == Access::Use::settled);
+    EXPECT_EQ(arguments.grid.x == 2, found.back());
+  }
+  return found;
+}
+
+/// Launches that wait before they let the next one start settle for it what was written before.
+TEST(EmulatedMoe, OffsetsAreSettledBehindLaunchesThatWait) {
+  EXPECT_FALSE(settles({}));
+  EXPECT_TRUE(settles(chain({false, true})));
+  EXPECT_FALSE(settles(chain({true, false})));
+  EXPECT_EQ(settled(with_settled_groups(chain({true, true}))), (std::vector{true, true}));
+  EXPECT_EQ(settled(with_settled_groups(chain({true, false, true}))), (std::vector{true, false, false}));
+  EXPECT_EQ(settled(chain({true})), std::vector{false});
 }
 
 /// A sample of the 16-bit kernels, which the build compiled.

@@ -74,7 +74,11 @@ LayerCalls layer_calls(const MoeProblem& problem, const MoeOptions& options, con
   const LayerProducts products = layer_products(problem);
   LayerCalls calls = layer_calls(products, options, device);
   calls.gate_up = strategies::moe_layer::with_routing(std::move(calls.gate_up), products.gate_up, DeviceKind::cuda);
-  calls.combine = strategies::moe_layer::combine_call(problem, DeviceKind::cuda);
+  if (strategies::moe_layer::settles(calls.gate_up)) {
+    calls.down = strategies::moe_layer::with_settled_groups(std::move(calls.down));
+  }
+  calls.combine =
+      strategies::moe_layer::combine_call(problem, DeviceKind::cuda, strategies::moe_layer::settles(calls.down));
   return calls;
 }
 

@@ -14,6 +14,7 @@ struct Groups {
   u32 rows = 0;          ///< packed: of all groups together; slots: of one
   u32 slots = 0;         ///< 1 for slots
   u32 column_tiles = 0;  ///< per row tile
+  u32 settled = 0;       ///< 1 when bounds are read before the kernel waits for earlier grids
 };
 
 /// Invalid bounds, which were clamped so that groups do not overlap and stay inside.

@@ -114,6 +114,7 @@ GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs) {
   params.groups.rows = static_cast<std::uint32_t>(extents.rows);
   params.groups.slots = extents.has_slots ? 1 : 0;
   params.groups.column_tiles = static_cast<std::uint32_t>(ceil_div(extents.n, tile_outputs));
+  params.groups.settled = call.settled_groups ? 1 : 0;
   if (bounds.rank > 0) {
     params.status = {device_address(call.workspace)};
   }

@@ -148,7 +148,14 @@ std::span<T> all_of(const Tensor& tensor) {
   return {static_cast<T*>(tensor.data), static_cast<std::size_t>(tensor.elements())};
 }
 
-KernelLaunch combine_launch(const MoeProblem& problem) {
+/// Whether a call's launch waits for the launch ahead before it lets the next one start.
+bool releases_after_wait(const Step& step) {
+  const auto* const launch = std::get_if<KernelLaunch>(&step);
+  return launch != nullptr && launch->releases_after_wait &&
+         (launch->alternative == nullptr || launch->alternative->releases_after_wait);
+}
+
+KernelLaunch combine_launch(const MoeProblem& problem, bool is_settled) {
   KernelLaunch launch;
   launch.title = "add up the rows";
   launch.expression = combine_kernel_name(problem.rows, problem.out);
@@ -156,11 +163,12 @@ KernelLaunch combine_launch(const MoeProblem& problem) {
   launch.block.x = combine_threads;
   launch.dependent = true;
   launch.expected.uses_shared_memory = false;
+  const Access::Use of_choices = is_settled ? Access::Use::settled : Access::Use::depends_on_previous;
   launch.accesses = {{Access::Memory::tensor, rows_index, Access::Use::depends_on_previous},
-                     {Access::Memory::tensor, combine_inverse_index, Access::Use::depends_on_previous},
-                     {Access::Memory::tensor, weights_index, Access::Use::depends_on_previous},
+                     {Access::Memory::tensor, combine_inverse_index, of_choices},
+                     {Access::Memory::tensor, weights_index, of_choices},
                      {Access::Memory::tensor, out_index, Access::Use::writes}};
-  launch.bind = [](const CallTensors& of, LaunchArguments& arguments) {
+  launch.bind = [is_settled](const CallTensors& of, LaunchArguments& arguments) {
     const Tensor& out = of.tensors[out_index];
     const std::int64_t row_bytes = out.strides[0] * bits(out.format) / 8;
     CombineParams params{};
@@ -172,6 +180,7 @@ KernelLaunch combine_launch(const MoeProblem& problem) {
     params.columns = narrow(out.shape[1]);
     params.top_k = narrow(of.tensors[combine_inverse_index].shape[1]);
     params.wide = device_address(out.data) % tma_alignment_bytes == 0 && row_bytes % tma_alignment_bytes == 0 ? 1 : 0;
+    params.settled = is_settled ? 1 : 0;
     arguments.set(params);
     arguments.grid.x = narrow(out.shape[0]);
     arguments.grid.y = narrow(ceil_div(out.shape[1], std::int64_t{combine_threads * thread_columns}));
@@ -219,7 +228,30 @@ PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, Dev
   return product;
 }
 
-PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threads) {
+bool settles(const PlannedCall& call) { return !call.steps.empty() && releases_after_wait(call.steps.back()); }
+
+PlannedCall with_settled_groups(PlannedCall product) {
+  bool is_settled = true;
+  for (Step& step : product.steps) {
+    auto* const launch = std::get_if<KernelLaunch>(&step);
+    const auto is_of_groups = [](const Access& access) {
+      return access.memory == Access::Memory::tensor && access.index == gemm::groups_index;
+    };
+    if (is_settled && launch != nullptr && launch->releases_after_wait) {
+      for (Access& access : launch->accesses) {
+        access.use = is_of_groups(access) ? Access::Use::settled : access.use;
+      }
+      launch->bind = [bind = launch->bind](CallTensors of, LaunchArguments& out) {
+        of.settled_groups = true;
+        return bind(of, out);
+      };
+    }
+    is_settled = is_settled && releases_after_wait(step);
+  }
+  return product;
+}
+
+PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, bool is_settled, int threads) {
   PlannedCall call;
   call.strategy = "combine";
   if (device == DeviceKind::cpu) {
@@ -229,7 +261,7 @@ PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threa
                                      }});
     return call;
   }
-  call.steps.emplace_back(combine_launch(problem));
+  call.steps.emplace_back(combine_launch(problem, is_settled));
   const double row_bytes = static_cast<double>(problem.hidden_size * bits(problem.rows)) / 8;
   const double out_bytes = static_cast<double>(problem.hidden_size * bits(problem.out)) / 8;
   const auto tokens = static_cast<double>(problem.tokens);

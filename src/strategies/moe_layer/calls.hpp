@@ -15,8 +15,14 @@ void require_sortable(std::int64_t experts, DeviceKind device);
 /// the launch that gathers the rows permutes them too; where the product gathers them itself, permuting is a separate
 /// kernel. The number of experts has passed require_sortable.
 [[nodiscard]] PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, DeviceKind device);
-/// Combines the rows of each token's assignments (CombineTensor). `threads` of the CPU, 0 for all.
-[[nodiscard]] PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threads = 0);
+/// Whether the launch behind this call may read before it waits what was written before this call.
+[[nodiscard]] bool settles(const PlannedCall& call);
+/// `product` behind a call that settles: its kernels read the offsets before they wait.
+[[nodiscard]] PlannedCall with_settled_groups(PlannedCall product);
+/// Combines the rows of each token's assignments (CombineTensor), behind a call that settles or does not. `threads` of
+/// the CPU, 0 for all.
+[[nodiscard]] PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, bool is_settled = false,
+                                       int threads = 0);
 
 std::string count_kernel_name();
 std::string place_kernel_name();

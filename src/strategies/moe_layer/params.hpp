@@ -45,7 +45,8 @@ struct CombineParams {
   machine::u64 out_stride = 0;            ///< elements
   machine::u32 columns = 0;               ///< a multiple of 8
   machine::u32 top_k = 0;
-  machine::u32 wide = 0;  ///< 1 when every row of out begins on 16 bytes
+  machine::u32 wide = 0;     ///< 1 when every row of out begins on 16 bytes
+  machine::u32 settled = 0;  ///< 1 when inverse and weights are read before the kernel waits for earlier grids
 };
 
 }  // namespace thresher::strategies::moe_layer

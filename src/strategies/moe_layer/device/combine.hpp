@@ -15,6 +15,23 @@ TH_DEVICE float as_float(float value) { return value; }
 TH_DEVICE float as_float(Half value) { return convert::to_float(value); }
 TH_DEVICE float as_float(BFloat16 value) { return convert::to_float(value); }
 
+/// The rows of several of a token's assignments, and their weights; no row of one that is skipped, or behind the last.
+template <u32 count>
+struct ChosenRows {
+  i32 rows[count];
+  float weights[count];
+
+  TH_DEVICE void load(const CombineParams& params, u32 first) {
+    const i64 token = static_cast<i64>(launch::block_index().x) * params.top_k;
+    TH_UNROLL
+    for (u32 i = 0; i < count; ++i) {
+      const bool is_one = first + i < params.top_k;
+      rows[i] = is_one ? params.inverse.load(token + first + i) : -1;
+      weights[i] = is_one ? params.weights.load(token + first + i) : 0.0F;
+    }
+  }
+};
+
 /// A block combines combine_threads · thread_columns columns of one token.
 template <Number row_number, Number out_number>
 TH_KERNEL(combine_threads, 1)
@@ -27,29 +44,26 @@ combine_rows_kernel(TH_GRID_CONSTANT const CombineParams params) {
   constexpr int out_width = 16 / sizeof(Out);
   constexpr u32 together = 8;  // assignments whose rows are loaded at once
   launch::release_dependents();
-  launch::wait_for_earlier_grids();
+  if (params.settled == 0) {
+    launch::wait_for_earlier_grids();
+  }
   const u32 token = launch::block_index().x;
   const u32 column = (launch::block_index().y * combine_threads + launch::thread_index()) * thread_columns;
   if (column >= params.columns) {
     return;
   }
-  const i64 first_choice = static_cast<i64>(token) * params.top_k;
   float sums[thread_columns] = {};
+  ChosenRows<together> chosen;
+  chosen.load(params, 0);
+  launch::wait_for_earlier_grids();
   TH_NO_UNROLL
-  for (u32 first = 0; first < params.top_k; first += together) {
-    i32 rows[together];
-    float weights[together];
+  for (u32 next = together;; next += together) {
     Vector<Row, row_width> values[together][row_pieces] = {};
     TH_UNROLL
     for (u32 i = 0; i < together; ++i) {
-      const bool is_one = first + i < params.top_k;
-      rows[i] = is_one ? params.inverse.load(first_choice + first + i) : -1;
-      weights[i] = is_one ? params.weights.load(first_choice + first + i) : 0.0F;
-    }
-    TH_UNROLL
-    for (u32 i = 0; i < together; ++i) {
-      if (rows[i] >= 0) {
-        const Global<Row> row = params.rows.as<Row>().offset(static_cast<i64>(rows[i]) * params.columns + column);
+      if (chosen.rows[i] >= 0) {
+        const i64 first = static_cast<i64>(chosen.rows[i]) * params.columns + column;
+        const Global<Row> row = params.rows.as<Row>().offset(first);
         TH_UNROLL
         for (int piece = 0; piece < row_pieces; ++piece) {
           values[i][piece] = row.template as<Vector<Row, row_width>>().load(piece);
@@ -58,13 +72,17 @@ combine_rows_kernel(TH_GRID_CONSTANT const CombineParams params) {
     }
     TH_UNROLL
     for (u32 i = 0; i < together; ++i) {
-      if (rows[i] >= 0) {
+      if (chosen.rows[i] >= 0) {
         TH_UNROLL
         for (u32 c = 0; c < thread_columns; ++c) {
-          sums[c] = math::fma(weights[i], as_float(values[i][c / row_width].at[c % row_width]), sums[c]);
+          sums[c] = math::fma(chosen.weights[i], as_float(values[i][c / row_width].at[c % row_width]), sums[c]);
         }
       }
     }
+    if (next >= params.top_k) {
+      break;
+    }
+    chosen.load(params, next);
   }
   const Global<Out> out = params.out.as<Out>().offset(static_cast<i64>(token * params.out_stride + column));
   if (params.wide != 0) {
