@@ -1,7 +1,9 @@
 // Times the host's cost of one run: the time per call of a burst that the GPU has not caught up with.
 //
-// usage: bench_cuda_run_cost   (needs a GPU; dual GEMMs in bf16, the origin's third problem and one of few tokens, and
-//                               an MoE layer of four launches, with and without PDL for its products)
+// usage: bench_cuda_run_cost
+//
+// It needs a GPU. The problems are dual GEMMs in bf16, the origin's third and one of few tokens. An MoE layer of four
+// launches is timed with PDL for its products and without.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Times an MoE layer on one GPU, whole and launch by launch, with weights from DRAM, in graphs of a few calls. A launch
-// is timed alone, in a graph of copies of it, and by what the layer takes less without it. What the calls compute is
-// not checked: tests do.
+// is timed alone, in a graph of copies of it, and by what the layer takes less without it. Results are not
+// checked: tests do that.
 //
 // usage: bench_moe_launches [--format F] [--tokens F] [--numerics exact|fast] [--rounds N] CASE...
 //

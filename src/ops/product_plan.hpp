@@ -59,7 +59,7 @@ class ProductPlan {
   [[nodiscard]] const ProductProblem& problem() const noexcept { return problem_; }
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
   [[nodiscard]] const std::string& strategy() const noexcept { return strategy_; }
-  /// What was written before any of its calls is settled for the launch behind (strategies/moe_layer/calls.hpp).
+  /// Whether each of its calls settles (strategies/moe_layer/calls.hpp).
   [[nodiscard]] bool settles() const;
   /// Those that calls read where the caller left them.
   [[nodiscard]] const GroupedWeights& weights() const noexcept { return weights_.where_they_lie; }

@@ -137,7 +137,7 @@ emulator::Report run(const Chain& chain) {
       .run({});
 }
 
-/// What was written before the launch ahead is there once that has waited and then released its dependents.
+/// Memory that was written before the launch ahead is there once that has waited and released its dependents.
 TEST(EmulatedCallTest, SettledMemoryIsReadBeforeWaiting) {
   EXPECT_TRUE(run({}).clean());
   const emulator::Report early = run({.use = Access::Use::depends_on_previous});

@@ -174,9 +174,9 @@ MoeProblem rows_of(std::int64_t tokens, std::int64_t top_k, std::int64_t columns
           .gate_up = format};
 }
 
-/// A block alone; blocks that have a choice each, whose row all threads copy; blocks that have several, the last one
-/// fewer; rows that fill no 16 bytes; rows of more pieces than a block's threads have on their way at once; and blocks
-/// that are not told of each other's choices by a launch ahead and blocks that are.
+/// A block is alone, or blocks have a choice each, whose row all threads copy, or several, the last one fewer. Rows
+/// fill no 16 bytes, or have more pieces than a block's threads have on their way at once. Blocks are told of each
+/// other's choices by a launch ahead, or need not be.
 TEST(EmulatedMoe, TheLaunchThatSortsBringsTheRowsTogether) {
   std::uint64_t seed = 0;
   for (const MoeProblem& problem :
@@ -416,7 +416,7 @@ PlannedCall chain(std::initializer_list<bool> releases_after_wait) {
   return call;
 }
 
-/// Of each launch, whether it reads offsets before it waits, and was told so.
+/// Whether each launch reads offsets before it waits, as it was told.
 std::vector<bool> settled(const PlannedCall& call) {
   std::vector<bool> found;
   for (const Step& step : call.steps) {
