@@ -1,14 +1,14 @@
 // Times every configuration of the grouped strategies on one GPU, with weights from DRAM, in graphs of a few calls.
 // Configurations alternate, so that clocks are the same for all. Some outputs of each are checked against float64.
 //
-// usage: bench_grouped_gemm [--warm] [--format F] [--tokens F] [--numerics exact|fast] [--down]
+// usage: bench_grouped_gemm [--warm] [--format F] [--tokens F] [--numerics exact|fast] [--down|--plain]
 //                           [--strategy NAME] [--knobs "a=1 b=2"]... LIST|CASE...
 //
 // A list is origin, decode, prefill, scan, experts, rows or all (the first four). A case is EXPERTSxNxK:ROWS with rows
 // distributed at random, or with commas between the rows of each expert. --warm compiles the kernels into the cache and
-// needs no GPU. --down times the grouped GEMM of the layer whose gate and up have these N and K: it has K and N. The
-// formats are bf16, fp16, nvfp4, fp8_tensor, fp8_row and fp8_block. By default, tokens have the weights' format, or
-// fp16 for nvfp4 weights.
+// needs no GPU. --down times the grouped GEMM of the layer whose gate and up have these N and K: it has K and N.
+// --plain times the product of the case's one matrix, whose rows a launch knows. The formats are bf16, fp16, nvfp4,
+// fp8_tensor, fp8_row and fp8_block. By default, tokens have the weights' format, or fp16 for nvfp4 weights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -164,6 +164,7 @@ struct Wanted {
   Format weights = Format::bf16;
   Format tokens = Format::bf16;
   bool down = false;
+  bool plain = false;
   bool warm = false;
   std::string strategy{};
   Knobs common{};
@@ -188,7 +189,7 @@ GroupedProblem problem_of(const Wanted& wanted, const Case& of) {
                          .out = bits(wanted.tokens) == 16 ? wanted.tokens
                                 : is_fp8(wanted.tokens)   ? Format::bf16
                                                           : Format::fp16};
-  if (!wanted.down) {
+  if (!wanted.down && !wanted.plain) {
     problem.activation = Activation{};
   }
   return problem;
@@ -199,10 +200,20 @@ struct Variant {
   strategies::PlannedCall call;
 };
 
-std::vector<Variant> variants_of(const Wanted& wanted, const GroupedProblem& problem, const DeviceSpec& device) {
+/// What a strategy plans: of a plain product dense rows.
+grouped::ProductProblem planned(const Wanted& wanted, const GroupedProblem& of) {
+  grouped::ProductProblem problem(of);
+  if (wanted.plain) {
+    problem.layout = grouped::ProductRows::dense;
+  }
+  return problem;
+}
+
+std::vector<Variant> variants_of(const Wanted& wanted, const grouped::ProductProblem& problem,
+                                 const DeviceSpec& device) {
   std::vector<Variant> variants;
   const std::vector<Knobs> asked = wanted.knobs.empty() ? std::vector<Knobs>{Knobs{}} : wanted.knobs;
-  for (const auto* const strategy : grouped::strategies_of(Product::grouped, DeviceKind::cuda)) {
+  for (const auto* const strategy : grouped::strategies_of(grouped::product_of(problem), DeviceKind::cuda)) {
     if ((!wanted.strategy.empty() && strategy->name() != wanted.strategy) ||
         strategy->unsupported_reason(problem, device)) {
       continue;
@@ -226,6 +237,7 @@ std::vector<Variant> variants_of(const Wanted& wanted, const GroupedProblem& pro
 /// The operands of one case: as many sets as cold calls need.
 struct Data {
   GroupedProblem problem;
+  bool plain;
   std::vector<std::int64_t> rows;
   Numbers tokens;
   Numbers gate;
@@ -236,8 +248,9 @@ struct Data {
   runtime::DeviceBuffer c{};
   runtime::DeviceBuffer offsets{};
 
-  Data(const GroupedProblem& of, std::vector<std::int64_t> rows_of)
+  Data(const GroupedProblem& of, std::vector<std::int64_t> rows_of, bool is_plain)
       : problem(of),
+        plain(is_plain),
         rows(std::move(rows_of)),
         tokens(of.a, OperandRole::tokens, {1, of.rows, of.k}, 1.0F, 1),
         gate(of.b, OperandRole::weights, {of.experts, of.n, of.k}, 0.02F, 11),
@@ -263,7 +276,9 @@ struct Data {
     GroupedTensors of;
     of.a = a.tensor;
     of.c = Tensor::contiguous(c.data(), problem.out, {problem.rows, problem.n}, c.device());
-    of.offsets = Tensor::contiguous(offsets.data(), Format::int32, {problem.experts + 1}, c.device());
+    if (!plain) {
+      of.offsets = Tensor::contiguous(offsets.data(), Format::int32, {problem.experts + 1}, c.device());
+    }
     return grouped::in_order({gates[set].tensor, ups[set].tensor, {}, {}}, of);
   }
 
@@ -372,8 +387,8 @@ Floor floor_of(const Wanted& wanted, const GroupedProblem& p, const std::vector<
 
 void measure(const Wanted& wanted, const Case& of, const DeviceSpec& device) {
   const GroupedProblem problem = problem_of(wanted, of);
-  const std::vector<Variant> variants = variants_of(wanted, problem, device);
-  const Data data(problem, of.rows);
+  const std::vector<Variant> variants = variants_of(wanted, planned(wanted, problem), device);
+  const Data data(problem, of.rows, wanted.plain);
   std::vector<Contender> contenders;
   for (const Variant& variant : variants) {
     contenders.push_back(contender(variant, data, device));
@@ -415,7 +430,7 @@ void measure(const Wanted& wanted, const Case& of, const DeviceSpec& device) {
 
 void warm(const Wanted& wanted) {
   for (const Case& of : wanted.cases) {
-    for (const Variant& variant : variants_of(wanted, problem_of(wanted, of), device_spec("H200"))) {
+    for (const Variant& variant : variants_of(wanted, planned(wanted, problem_of(wanted, of)), device_spec("H200"))) {
       for (const strategies::PlannedCall* call : {&variant.call, variant.call.packing.get()}) {
         for (const strategies::Step& step : call == nullptr ? std::vector<strategies::Step>{} : call->steps) {
           (void)ops::warm_program(std::get<strategies::KernelLaunch>(step).program, "sm_90a");
@@ -439,8 +454,8 @@ Wanted parse(const std::vector<std::string>& arguments) {
   bool has_tokens = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
-    if (word == "--warm" || word == "--down") {
-      (word == "--warm" ? wanted.warm : wanted.down) = true;
+    if (word == "--warm" || word == "--down" || word == "--plain") {
+      (word == "--warm" ? wanted.warm : word == "--down" ? wanted.down : wanted.plain) = true;
     } else if (word.starts_with("--")) {
       if (++i == arguments.size()) {
         throw Error(ErrorCode::invalid_argument, fmt::format("{} wants a value", word));
@@ -467,6 +482,10 @@ Wanted parse(const std::vector<std::string>& arguments) {
       wanted.cases.push_back(parsed_case(word));
     }
   }
+  if (wanted.plain &&
+      std::any_of(wanted.cases.begin(), wanted.cases.end(), [](const Case& of) { return of.experts != 1; })) {
+    throw Error(ErrorCode::invalid_argument, "--plain wants cases of one expert");
+  }
   return wanted;
 }
 
@@ -476,7 +495,7 @@ int main(int argc, char** argv) try {
   const Wanted wanted = parse({argv + 1, argv + argc});
   if (wanted.cases.empty()) {
     fmt::print(stderr,
-               "usage: bench_grouped_gemm [--warm] [--down] [--format F] [--tokens F] [--numerics exact|fast] "
+               "usage: bench_grouped_gemm [--warm] [--down|--plain] [--format F] [--tokens F] [--numerics exact|fast] "
                "[--strategy S] [--knobs \"...\"]... origin|decode|prefill|scan|experts|rows|all|EXPERTSxNxK:ROWS...\n");
     return 2;
   }

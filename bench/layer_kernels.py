@@ -3,7 +3,7 @@ import torch
 import triton
 import triton.language as tl
 
-from fp8_operands import BLOCK, E4M3_MAX
+from layer_weights import BLOCK, E4M3_MAX
 
 LIMIT, ALPHA = 7.0, 1.702
 

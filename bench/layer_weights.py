@@ -8,7 +8,7 @@ import torch
 import thresher
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
-from fp8_operands import BLOCK, Fp8Tokens, block_scales, row_scales, rounded, spread  # noqa: E402
+from fp8_operands import BLOCK, E4M3_MAX, Fp8Tokens, block_scales, row_scales, rounded, spread  # noqa: E402
 
 LEVELS = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
 LIMIT, ALPHA = 7.0, 1.702  # of gpt-oss's activation

@@ -197,8 +197,10 @@ int DeviceSpec::resident_blocks(int cluster, int blocks) const noexcept {
   if (cluster <= 1) {
     return multiprocessors * blocks;
   }
+  // Clusters of another size leave as many multiprocessors idle as the next larger one that is known.
   const std::size_t index = cluster <= 2 ? 0 : cluster <= 4 ? 1 : 2;
-  return resident_clusters[index] * cluster * blocks;
+  const int used = resident_clusters[index] * (2 << index);
+  return used / cluster * cluster * blocks;
 }
 
 std::span<const DeviceSpec> device_specs() noexcept { return specs; }

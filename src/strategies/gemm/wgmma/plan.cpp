@@ -124,6 +124,10 @@ void check_rows(const Config& config, InfeasibleReasons& found) {
     found.say("rows: {} consumer warpgroups and {} stages cannot alternate: use 2 of each at least",
               config.math_warpgroups, config.stages);
   }
+  if (const int shared_rows = sum_rows * tile_warpgroups(config); config.block_tokens % shared_rows != 0) {
+    found.say("rows: {} tokens are not a multiple of the {} that {} warpgroups share", config.block_tokens, shared_rows,
+              tile_warpgroups(config));
+  }
   if (config.output_scaling == Scaling::block && tile_outputs(config) != scale_block) {
     found.say("quantized output: {} outputs share a scale, a tile has {}: use tiles of as many", scale_block,
               tile_outputs(config));
@@ -148,12 +152,7 @@ double promoting_share(const Config& config) {
 
 /// Measured with static tiles, whose weights come while the launch ahead ends
 /// (measurements/static_tiles_h200_2026-11-29.json.xz); 0: not measured.
-double dram_share(const Config& config) {
-  if (!config.static_tiles) {
-    return 0;
-  }
-  return config.block_tokens <= 32 ? 1.0 : config.block_tokens <= 64 ? 0.95 : 0.9;
-}
+double dram_share(const Config& config) { return config.static_tiles ? 1.0 : 0; }
 
 // --- launch
 

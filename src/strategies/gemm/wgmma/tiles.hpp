@@ -249,12 +249,24 @@ struct StaticLayout {
   int blocks_resident = 1;
   int most_stages = 8;
   int least_blocks = 1;
-  int most_blocks = 66;
+  int most_blocks = 1;
   int most_split = 8;
+
+  [[nodiscard]] constexpr int split_of(std::int64_t tiles) const {
+    return static_cast<int>(std::min<std::int64_t>(most_split, most_blocks / tiles));
+  }
+  /// Clusters of the most blocks may be fewer: there are no more blocks to have.
+  [[nodiscard]] constexpr bool takes(std::int64_t tiles) const {
+    const int split = split_of(tiles);
+    return split > 0 && (split == 8 || tiles * split >= least_blocks);
+  }
 };
 inline constexpr std::array static_layouts{
-    StaticLayout{}, StaticLayout{.least_blocks = 88, .most_blocks = 132, .most_split = 2},
+    StaticLayout{.least_blocks = 54, .most_blocks = 66},
+    StaticLayout{.least_blocks = 88, .most_blocks = 132, .most_split = 2},
     StaticLayout{.blocks_resident = 2, .most_stages = 6, .least_blocks = 88, .most_blocks = 132}};
+/// The same for tiles of 128 tokens, whose reads from L2 need more multiprocessors.
+inline constexpr std::array wide_static_layouts{StaticLayout{.least_blocks = 120, .most_blocks = 132, .most_split = 2}};
 
 /// A block's one tile, in a cluster that divides K.
 constexpr Config with_static_tile(const Config& config, int tokens, const StaticLayout& layout, int split) {
@@ -275,12 +287,13 @@ inline std::vector<Config> in_static_tiles(const Config& config, std::int64_t ro
     tokens *= 2;
   }
   std::vector<Config> found;
-  for (const StaticLayout& layout : static_layouts) {
+  const std::span<const StaticLayout> layouts =
+      tokens > 64 ? std::span<const StaticLayout>(wide_static_layouts) : static_layouts;
+  for (const StaticLayout& layout : layouts) {
     const Config whole = with_static_tile(config, tokens, layout, 1);
     const std::int64_t tiles = ceil_div(rows, std::int64_t{tokens}) * ceil_div(n, std::int64_t{tile_outputs(whole)});
-    const auto split = static_cast<int>(std::min<std::int64_t>(layout.most_split, layout.most_blocks / tiles));
-    if (split > 0 && tiles * split >= layout.least_blocks) {
-      found.push_back(with_static_tile(config, tokens, layout, split));
+    if (layout.takes(tiles)) {
+      found.push_back(with_static_tile(config, tokens, layout, layout.split_of(tiles)));
     }
   }
   return found;

@@ -90,6 +90,12 @@ double dense_share(const Config& config) {
 constexpr double epilogue_clocks = 830;
 double merge_clocks(Numerics numerics) { return numerics == Numerics::fast ? 4065 : 3373; }
 
+/// The share of exact numerics with few rows of one group, a block of each cluster for a part of K
+/// (measurements/static_tiles_h200_2026-11-29.json.xz).
+double static_share(int block_tokens) {
+  return block_tokens == 64 ? 0.66 : block_tokens == 32 ? 0.43 : block_tokens == 16 ? 0.26 : 0.15;
+}
+
 /// The share of exact numerics, measured on an H200 with many rows an expert
 /// (measurements/grouped_variants_nvfp4_exact_h200_2026-11-23.txt): warpgroups that dequantize wait for each other. 0:
 /// not measured.
@@ -102,6 +108,9 @@ double grouped_share(const Config& config) {
   }
   if (config.block_tokens > 64) {
     return config.math_warpgroups > 2 ? 0.75 : 0.70;
+  }
+  if (config.static_tiles) {
+    return static_share(config.block_tokens);
   }
   return config.block_tokens == 64 ? 0.54 : config.block_tokens == 32 ? 0.36 : 0;
 }
@@ -208,7 +217,7 @@ struct Family : ProductFamily<Family, Config> {
     }
     std::vector<Config> found = grouped_candidates(numerics, problem.matrices(), problem.rows);
     if (problem.is_dense() && problem.rows <= max_static_rows) {
-      const std::vector<Config> one_group = static_candidates(numerics, problem.matrices(), problem.rows);
+      const std::vector<Config> one_group = static_candidates(numerics, problem.matrices(), problem.rows, problem.n);
       found.insert(found.end(), one_group.begin(), one_group.end());
     }
     return found;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/integers.hpp"
 #include "strategies/gemm/wgmma_dequant/config.hpp"
 
 namespace thresher::strategies::gemm::wgmma_dequant {
@@ -100,8 +101,8 @@ constexpr Config fast_decode(int matrices, int tokens) {
           .overlap = Overlap::none};
 }
 
-/// Exact numerics issue more instructions for a weight. With 16 tokens a warpgroup dequantizes the next block beside
-/// its products; one matrix alone stages twice the outputs, which cost a stage.
+/// Exact numerics, with 16 tokens. Measured, the other block of a multiprocessor hides a warpgroup's waits better than
+/// fragments made ahead. One matrix alone stages twice the outputs, which cost a stage.
 constexpr Config exact_decode_16(int matrices) {
   return {.dense = false,
           .matrices = matrices,
@@ -109,7 +110,7 @@ constexpr Config exact_decode_16(int matrices) {
           .blocks_per_slot = 4,
           .stages = matrices == 1 ? 3 : 4,
           .blocks_resident = 2,
-          .overlap = Overlap::step};
+          .overlap = Overlap::none};
 }
 
 /// Above, four warpgroups in one block hide each other's waits.
@@ -166,8 +167,29 @@ inline std::vector<Config> grouped_candidates(Numerics numerics, int matrices, s
 /// Up to so many dense rows static tiles are tried.
 inline constexpr std::int64_t max_static_rows = 256;
 
-/// A block's one tile, in a cluster that divides K. The tiles are those of the dense dual kernel.
-inline std::vector<Config> static_candidates(Numerics numerics, int matrices, std::int64_t rows) {
+/// How many blocks divide K, in clusters. Measured with weights from memory
+/// (measurements/static_tiles_h200_2026-11-29.json.xz): with two blocks a multiprocessor some room is left to the next
+/// launch, whose weights then come early. Large tiles have one block there, and clusters of more blocks find fewer
+/// places.
+constexpr int static_split(const Config& config, std::int64_t tiles) {
+  if (config.blocks_resident > 1) {
+    return static_cast<int>(std::clamp<std::int64_t>(200 / tiles, 1, 8));
+  }
+  struct Limit {
+    int split;
+    int most_blocks;
+  };
+  for (const Limit& limit : {Limit{8, 112}, Limit{4, 112}, Limit{3, 100}, Limit{2, 132}}) {
+    if (limit.split * tiles <= limit.most_blocks) {
+      return limit.split;
+    }
+  }
+  return 1;
+}
+
+/// A block's one tile, in a cluster that divides K. The tiles are those of the dense dual kernel, with smaller stages
+/// for 64 tokens.
+inline std::vector<Config> static_candidates(Numerics numerics, int matrices, std::int64_t rows, std::int64_t n) {
   std::vector<Config> found;
   for (Config config : dense_candidates(numerics, std::min<std::int64_t>(rows, 128))) {
     if (config.split_k != 1) {
@@ -176,10 +198,14 @@ inline std::vector<Config> static_candidates(Numerics numerics, int matrices, st
     config.dense = false;
     config.static_tiles = true;
     config.matrices = matrices;
-    for (const int split : {1, 2, 4, 8}) {
-      config.split_k = split;
-      found.push_back(config);
+    if (numerics == Numerics::exact && config.block_tokens == 64) {
+      config.blocks_per_slot = 2;
+      config.stages = 4;
     }
+    const std::int64_t tiles =
+        ceil_div(rows, std::int64_t{config.block_tokens}) * ceil_div(n, std::int64_t{tile_outputs(config)});
+    config.split_k = static_split(config, tiles);
+    found.push_back(config);
   }
   return found;
 }

@@ -13,7 +13,7 @@
 ///   `scales`  32 (w, r) × 8 bytes. For k-step s byte 2s is gate's, byte 2s + 1 up's.
 ///
 /// Inside a half, the value (sign, 3 magnitude bits) of pair p lies where few instructions bring it to bit 15 and to
-/// fp16's bits 11:9 or bf16's 8:6. Pair 0 has 15 and 11:9, which fp16 takes as they are. Pair 1 has 14 and 8:6. Pair 2
+/// fp16's bits 11:9 or bf16's 8:6. Pair 0 has 14 and 11:9. Pair 1 has 15 and 8:6, which bf16 takes as they are. Pair 2
 /// has 12 and 5:3, which bf16 takes 3 further left. Pair 3 has 13 and 2:0.
 ///
 /// Blocks lie K first: block (output group g, k-block j) is number g·⌈K/64⌉ + j. Outputs beyond N and columns beyond K
@@ -40,7 +40,7 @@ TH_DEVICE constexpr u32 k_blocks(u32 k) {
 TH_DEVICE constexpr u32 output_groups(u32 n) { return (n + block_outputs - 1) / block_outputs; }
 
 /// Bits of pair p in a half.
-TH_DEVICE constexpr u32 sign_bit(u32 pair) { return pair == 0 ? 15 : pair == 1 ? 14 : pair == 2 ? 12 : 13; }
+TH_DEVICE constexpr u32 sign_bit(u32 pair) { return pair == 0 ? 14 : pair == 1 ? 15 : pair == 2 ? 12 : 13; }
 TH_DEVICE constexpr u32 magnitude_bit(u32 pair) { return pair == 0 ? 9 : pair == 1 ? 6 : pair == 2 ? 3 : 0; }
 
 /// A 4-bit code placed for pair p.

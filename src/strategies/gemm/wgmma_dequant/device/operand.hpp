@@ -52,7 +52,7 @@ TH_DEVICE machine::wgmma::Fragment spread_half(u32 word) {
   using detail::join;
   constexpr u32 mask = 0x0E000E00U;
   constexpr u32 signed_mask = mask | 0x80008000U;
-  return {{word & signed_mask, join(word << 3, mask, word << 1), join(word << 6, mask, word << 3),
+  return {{join(word, mask, word << 1), join(word << 3, mask, word), join(word << 6, mask, word << 3),
            detail::last_pair<9>(word) & signed_mask}};
 }
 
@@ -61,7 +61,7 @@ TH_DEVICE machine::wgmma::Fragment spread_bfloat16(u32 word) {
   using detail::join;
   constexpr u32 mask = 0x01C001C0U;
   constexpr u32 signed_mask = mask | 0x80008000U;
-  return {{join(word >> 3, mask, word), join(word, mask, word << 1), word << 3 & signed_mask,
+  return {{join(word >> 3, mask, word << 1), word & signed_mask, word << 3 & signed_mask,
            detail::last_pair<6>(word) & signed_mask}};
 }
 
