@@ -321,17 +321,17 @@ TEST(EmulatedMoe, TheCpuSortsAsTheDefinitionDoes) {
 }
 
 TEST(EmulatedMoe, MoreExpertsThanABlockCountsAreRefused) {
-  EXPECT_NO_THROW(require_sortable(2920, DeviceKind::cuda));
-  EXPECT_NO_THROW(require_sortable(2921, DeviceKind::cpu));
-  EXPECT_LE(route_words(2920, block_choices) * 4, 227U * 1024U);
-  EXPECT_GT(route_words(2921, block_choices) * 4, 227U * 1024U);
+  EXPECT_NO_THROW(require_sortable(2758, DeviceKind::cuda));
+  EXPECT_NO_THROW(require_sortable(2759, DeviceKind::cpu));
+  EXPECT_LE(route_words(2758, block_choices) * 4, 227U * 1024U);
+  EXPECT_GT(route_words(2759, block_choices) * 4, 227U * 1024U);
   try {
-    require_sortable(2921, DeviceKind::cuda);
+    require_sortable(2759, DeviceKind::cuda);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
     EXPECT_STREQ(error.what(),
-                 "problem.experts is 2921, expected 1 to 2920 on a GPU, whose shared memory counts the assignments "
+                 "problem.experts is 2759, expected 1 to 2758 on a GPU, whose shared memory counts the assignments "
                  "of each expert");
   }
 }

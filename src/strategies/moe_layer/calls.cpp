@@ -25,7 +25,7 @@ constexpr std::uint32_t max_shared_bytes = 227 * 1024;
 constexpr std::uint32_t word_bytes = 4;
 
 constexpr std::int64_t max_experts =
-    (max_shared_bytes / word_bytes - max_part_choices - block_choices) / (route_warps + 1) - 1;
+    (max_shared_bytes / word_bytes - max_part_choices - block_choices) / (route_warps + 2) - 1;
 
 DeviceProgram program(std::string title, std::string_view file, std::vector<std::string> kernels) {
   return {.title = std::move(title),

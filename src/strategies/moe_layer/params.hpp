@@ -21,15 +21,15 @@ struct RouteParams {
   machine::u32 choices = 0;
   machine::u32 experts = 0;
   machine::u32 key_bits = 0;      ///< of the numbers 0 … experts
-  machine::u32 part_choices = 0;  ///< that a block places: a divisor of block_choices
+  machine::u32 part_choices = 0;  ///< that a block places, its own: a divisor of block_choices
   gemm::GatherParams gather;      ///< of their rows; its row_bytes are 0 where none are gathered
 };
 
-/// Words of shared memory: a count for each warp and expert, with skipped assignments last. Then a sum for each expert,
-/// the rows of a block's own assignments, and a word for each assignment that a block permutes.
+/// Words of shared memory: a count for each warp and expert, with skipped assignments last. Then a count and a sum for
+/// each expert, the rows of a block's own assignments, and a word for each assignment that a block permutes.
 TH_DEVICE constexpr machine::u32 route_words(machine::u32 experts, machine::u32 choices) {
   const machine::u32 permuted = choices < block_choices ? choices : block_choices;
-  return (route_warps + 1) * (experts + 1) + max_part_choices +
+  return (route_warps + 2) * (experts + 1) + max_part_choices +
          (permuted + route_threads - 1) / route_threads * route_threads;
 }
 

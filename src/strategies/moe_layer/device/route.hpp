@@ -1,6 +1,6 @@
 #pragma once
 /// Permutes top-k assignments by expert, stably: an assignment has the same row on every schedule. Each warp of a block
-/// has an equal run of the block's assignments and counts for itself, so the result does not depend on the warps'
+/// has an equal run of the block's assignments and ranks its own, so that the result does not depend on the warps'
 /// order. Where rows are gathered, many blocks permute the same assignments. Each places its own part and copies its
 /// rows, and none waits for another.
 #include "machine/launch.hpp"
@@ -21,7 +21,8 @@ class RouteBlock {
         keys_(params.experts + 1),
         warp_(warp::index()),
         counts_(launch::shared_memory().as<u32>()),
-        sums_(counts_.offset(route_warps * keys_)),
+        before_(counts_.offset(route_warps * keys_)),
+        sums_(before_.offset(keys_)),
         rows_(sums_.offset(keys_)),
         kept_(rows_.offset(max_part_choices + launch::thread_index())) {
     const u32 first = launch::block_index().x * block_choices;
@@ -54,25 +55,24 @@ class RouteBlock {
     }
   }
 
-  /// Counts the assignments of each warp. A thread keeps how many of its warp precede each of its own and have the same
-  /// expert.
+  /// Counts each expert's assignments: before the block's own, warp by warp with the block's own, and behind them. A
+  /// thread keeps how many of its warp precede each of the block's own and have the same expert.
   TH_DEVICE void count() const {
-    for (u32 key = warp::lane(); key < keys_; key += 32) {
-      counts_.store(warp_ * keys_ + key, 0);
+    for (u32 at = launch::thread_index(); at < (route_warps + 2) * keys_; at += route_threads) {
+      counts_.store(at, 0);
     }
-    warp::sync();
+    block::sync();
     TH_NO_UNROLL
     for (u32 round = 0; round < rounds_; ++round) {
+      const u32 first = run_first_ + round * 32;
       const u32 expert = kept_.load(round * route_threads);
-      const u32 alike = lanes_alike(expert);
-      const u32 rank = bits::count_ones(alike & ((1U << warp::lane()) - 1));
-      const u32 before = counts_.load(warp_ * keys_ + expert);
-      kept_.store(round * route_threads, expert | (before + rank) << expert_bits);
-      warp::sync();
-      if (rank == 0) {
-        counts_.store(warp_ * keys_ + expert, before + bits::count_ones(alike));
+      if (first + 32 <= own_.first) {
+        before_.atomic_add(expert, 1);
+      } else if (first >= own_.end) {
+        sums_.atomic_add(expert, 1);
+      } else {
+        rank(round, expert);
       }
-      warp::sync();
     }
     block::sync();
   }
@@ -96,7 +96,7 @@ class RouteBlock {
   TH_DEVICE void store_counts() const {
     for (u32 expert = launch::thread_index(); expert < params_.experts; expert += route_threads) {
       params_.counts.store(static_cast<i64>(launch::block_index().x) * params_.experts + expert,
-                           static_cast<i32>(add_up_warps(expert, 0)));
+                           static_cast<i32>(sums_.load(expert)));
     }
   }
 
@@ -104,7 +104,8 @@ class RouteBlock {
   TH_DEVICE void find_places() const {
     for (u32 expert = launch::thread_index(); expert < params_.experts; expert += route_threads) {
       const OtherBlocks others = count_other_blocks(expert);
-      sums_.store(expert, others.before + add_up_warps(expert, others.before) + others.behind);
+      const u32 before = others.before + before_.load(expert);
+      sums_.store(expert, before + add_up_warps(expert, before) + sums_.load(expert) + others.behind);
     }
     block::sync();
     if (warp_ == 0) {
@@ -145,6 +146,19 @@ class RouteBlock {
   static constexpr u32 expert_bits = 16;
 
   TH_DEVICE u32 choice_in(u32 round) const { return run_first_ + round * 32 + warp::lane(); }
+
+  /// Counts a warp's 32 assignments of a round behind those of its earlier rounds.
+  TH_DEVICE void rank(u32 round, u32 expert) const {
+    const u32 alike = lanes_alike(expert);
+    const u32 rank = bits::count_ones(alike & ((1U << warp::lane()) - 1));
+    const u32 before = counts_.load(warp_ * keys_ + expert);
+    kept_.store(round * route_threads, expert | (before + rank) << expert_bits);
+    warp::sync();
+    if (rank == 0) {
+      counts_.store(warp_ * keys_ + expert, before + bits::count_ones(alike));
+    }
+    warp::sync();
+  }
 
   /// The lanes of this warp whose key is this lane's. Keys are numbers up to params_.experts, so that all of them agree
   /// in the bits behind key_bits.
@@ -232,12 +246,13 @@ class RouteBlock {
   u32 run_end_;    ///< and the one behind its last
   u32 rounds_;     ///< in which a warp takes its assignments, 32 at a time
   Shared<u32> counts_;
-  Shared<u32> sums_;
-  Shared<u32> rows_;  ///< of the block's own assignments, where they are gathered
-  Shared<u32> kept_;  ///< of each round a word: the expert, and in higher bits the rank
+  Shared<u32> before_;  ///< in rounds ahead of the block's own assignments
+  Shared<u32> sums_;    ///< at first of the rounds behind them
+  Shared<u32> rows_;    ///< of the block's own assignments, where they are gathered
+  Shared<u32> kept_;    ///< of each round a word: the expert, and in higher bits the rank
 };
 
-/// Counts each expert's assignments among those of each block.
+/// Counts each expert's assignments among those of each block, none of which are its own: part_choices is 0.
 TH_KERNEL(route_threads, 1) count_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
   launch::release_dependents();
   launch::wait_for_earlier_grids();
