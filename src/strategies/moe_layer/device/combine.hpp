@@ -46,6 +46,8 @@ combine_rows_kernel(TH_GRID_CONSTANT const CombineParams params) {
   launch::release_dependents();
   if (params.settled == 0) {
     launch::wait_for_earlier_grids();
+  } else {
+    (void)params.inverse.as<u32>().load_acquire();  // the L1 cache may have those of an earlier call
   }
   const u32 token = launch::block_index().x;
   const u32 column = (launch::block_index().y * combine_threads + launch::thread_index()) * thread_columns;
