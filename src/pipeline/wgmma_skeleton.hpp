@@ -70,7 +70,7 @@ class WgmmaSkeleton {
 
   TH_DEVICE void run() const {
     const u32 warpgroup = warp::group_index();
-    if constexpr (shape.release_early) {
+    if constexpr (shape.release_early && !Tiles::is_made) {
       launch::release_dependents();
     }
     if (launch::thread_index() % 128 == 0) {
@@ -83,7 +83,7 @@ class WgmmaSkeleton {
         debug::role("load");
         init();
         if constexpr (Tiles::is_made) {
-          launch::wait_for_earlier_grids();
+          await_bounds();
           flags = tiles_.make();
         }
       }
@@ -228,6 +228,25 @@ class WgmmaSkeleton {
 
   // --- loading
 
+  /// Settled bounds are there although earlier grids may still run. They come from beyond the L1 cache, which may have
+  /// those of an earlier launch.
+  TH_DEVICE void await_bounds() const {
+    const Groups& groups = operation_.groups();
+    if (groups.settled != 0) {
+      (void)groups.bounds.template as<u32>().load_acquire();
+    } else {
+      await_earlier_grids();
+    }
+  }
+
+  /// Where tiles are made, the next grid starts no sooner: what earlier ones wrote is settled for it.
+  TH_DEVICE void await_earlier_grids() const {
+    launch::wait_for_earlier_grids();
+    if constexpr (shape.release_early && Tiles::is_made) {
+      launch::release_dependents();
+    }
+  }
+
   TH_DEVICE void load_static_tiles() const {
     if constexpr (!hooks.load_constant) {
       launch::wait_for_earlier_grids();
@@ -251,16 +270,20 @@ class WgmmaSkeleton {
     mark_load(Moment::finished);
   }
 
-  /// The next tile is looked up when the first slot of this one has been asked for.
+  /// The next tile is looked up when the first slot of this one has been asked for. Behind settled bounds, the weights
+  /// of the first tile come before earlier grids have ended.
   TH_DEVICE void load_group_tiles(u32 flags) const {
     RingWriter<shape> writer(ring_);
     mark_load(Moment::ready);
     auto own = tiles_.walk();
     const u32 steps = operation_.k_steps();
     Tile next = tiles_.has(own) ? tiles_.find(own.index()) : Tile{};
+    u32 loaded = operation_.groups().settled != 0 ? fill_ring(writer, next, 0, tiles_.has(own) ? steps : 0) : 0;
     for (; tiles_.has(own); own.advance()) {
       const Tile tile = next;
-      load_next<0>(writer, tile, 0, true);
+      if (loaded == 0) {
+        load_next<0>(writer, tile, loaded++, true);
+      }
       if (own.has_next()) {
         next = tiles_.find(own.next());
       }
@@ -270,9 +293,10 @@ class WgmmaSkeleton {
         }
       }
       TH_NO_UNROLL
-      for (u32 step = 1; step < steps; ++step) {
+      for (u32 step = loaded; step < steps; ++step) {
         load_next<0>(writer, tile, step, false);
       }
+      loaded = 0;
     }
     if (warp::lane() == 0 && (hooks.inspects || tiles_.is_first())) {
       operation_.report(flags);
@@ -321,44 +345,51 @@ class WgmmaSkeleton {
     writer.advance();
   }
 
-  /// Fills the ring with constants, waits for earlier grids, adds the rest; then slot by slot. A block has one tile.
+  TH_DEVICE void load_constants(RingWriter<shape>& writer, const Tile& tile, u32 step) const {
+    const LoadSlot slot = writer.acquire();
+    if (warp::elect()) {
+      slot.full.arrive_expect_bytes(slot_load_bytes(tile));
+      operation_.load_constant(slot, tile, step);
+    }
+    warp::sync();
+  }
+  TH_DEVICE void load_fresh(RingWriter<shape>& writer, const Tile& tile, u32 step) const {
+    const LoadSlot slot = writer.acquire();
+    if (warp::elect()) {
+      operation_.load_fresh(slot, tile, step);
+    }
+    warp::sync();
+    writer.advance();
+  }
+
+  /// Fills the ring with the constants of steps from `first` on, waits for earlier grids, and adds the rest. Returns
+  /// the step behind them, at most `end`.
+  TH_DEVICE u32 fill_ring(RingWriter<shape>& writer, const Tile& tile, u32 first, u32 end) const {
+    const u32 ring_end = end - first < static_cast<u32>(shape.stages) ? end : first + shape.stages;
+    RingWriter<shape> ahead = writer;
+    TH_NO_UNROLL
+    for (u32 step = first; step < ring_end; ++step) {
+      load_constants(ahead, tile, step);
+      ahead.advance();
+    }
+    await_earlier_grids();
+    TH_NO_UNROLL
+    for (u32 step = first; step < ring_end; ++step) {
+      load_fresh(writer, tile, step);
+    }
+    return ring_end;
+  }
+
+  /// Fills the ring, constants first, and goes on slot by slot. A block has one tile.
   TH_DEVICE void load_constants_first(RingWriter<shape>& writer, const Tile& tile) const {
     static_assert(!shape.persistent && shape.passes == 1);
     const u32 first = first_step();
     const u32 end = end_step();
-    const u32 ring_end = end - first < static_cast<u32>(shape.stages) ? end : first + shape.stages;
-    RingWriter<shape> ahead = writer;
-    const auto constants = [&](RingWriter<shape>& at, u32 step) {
-      const LoadSlot slot = at.acquire();
-      if (warp::elect()) {
-        slot.full.arrive_expect_bytes(slot_load_bytes(tile));
-        operation_.load_constant(slot, tile, step);
-      }
-      warp::sync();
-    };
-    const auto fresh = [&](u32 step) {
-      const LoadSlot slot = writer.acquire();
-      if (warp::elect()) {
-        operation_.load_fresh(slot, tile, step);
-      }
-      warp::sync();
-      writer.advance();
-    };
     TH_NO_UNROLL
-    for (u32 step = first; step < ring_end; ++step) {
-      constants(ahead, step);
-      ahead.advance();
-    }
-    launch::wait_for_earlier_grids();
-    TH_NO_UNROLL
-    for (u32 step = first; step < ring_end; ++step) {
-      fresh(step);
-    }
-    TH_NO_UNROLL
-    for (u32 step = ring_end; step < end; ++step) {
+    for (u32 step = fill_ring(writer, tile, first, end); step < end; ++step) {
       if (Ablated<shape>::loads(step - first)) {
-        constants(writer, step);
-        fresh(step);
+        load_constants(writer, tile, step);
+        load_fresh(writer, tile, step);
       } else {
         Ablated<shape>::pretend_full(writer.acquire());
         writer.advance();

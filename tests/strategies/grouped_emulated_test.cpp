@@ -12,6 +12,7 @@
 #include "strategies/gemm/samples.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/gemm/wgmma/kernel.hpp"
+#include "strategies/moe_layer/calls.hpp"
 #include "support/grouped_checks.hpp"
 
 namespace thresher::strategies::gemm::grouped {
@@ -119,6 +120,27 @@ class EmulatedGrouped : public ::testing::TestWithParam<Chosen> {
 };
 
 TEST_P(EmulatedGrouped, ItsOwnSample) { clean_and_right(own_problem(), 8); }
+/// Behind a launch that has waited, offsets are read and the first tile's weights loaded before that launch has ended:
+/// of more steps than there are stages, of fewer, and by blocks without a tile.
+TEST_P(EmulatedGrouped, SettledOffsets) {
+  if (is_gathered() || sample().knobs.find("dependent_launch") == nullptr) {
+    return;
+  }
+  const DeviceSpec& card = card_of(strategy(), own_problem());
+  Knobs knobs = sample().knobs;
+  knobs.set("dependent_launch", "true");
+  GroupedForm without_rows = ragged_form(own_problem());
+  without_rows.groups.assign(without_rows.groups.size(), 7);
+  GroupedProblem of_few_steps = own_problem();
+  of_few_steps.k = strategy().edges(own_problem(), knobs, card).back().k;
+  for (const auto& [problem, form] :
+       {std::pair{own_problem(), ragged_form(own_problem())}, std::pair{own_problem(), without_rows},
+        std::pair{of_few_steps, ragged_form(of_few_steps)}}) {
+    GroupedCase host(problem, form);
+    const PlannedCall call = moe_layer::with_settled_groups(strategy().plan(problem, knobs, card));
+    ASSERT_EQ(run_and_judge(call, host, 6), "") << knobs.text();
+  }
+}
 TEST_P(EmulatedGrouped, SmallerThanATile) {
   for (const ProductProblem& problem :
        strategy().edges(own_problem(), sample().knobs, card_of(strategy(), own_problem()))) {

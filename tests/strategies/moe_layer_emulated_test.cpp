@@ -448,7 +448,9 @@ const Sample<ProductProblem>& sample_that(const std::function<bool(const Grouped
 }
 
 PlannedCall planned(const GroupedProblem& problem, const Sample<ProductProblem>& sample) {
-  return gemm::columns_strategy().plan(problem, sample.knobs, device_spec("H200"));
+  Knobs knobs = sample.knobs;
+  knobs.set("dependent_launch", "true");
+  return gemm::columns_strategy().plan(problem, knobs, device_spec("H200"));
 }
 
 TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
@@ -475,7 +477,9 @@ TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
   GroupedProblem first_problem = gate_up_problem(problem);
   first_problem.row_weights = gathered.problem.row_weights;  // the sample's kernel has them: all are 1
   const PlannedCall first = with_routing(planned(first_problem, gathered), first_problem, DeviceKind::cuda);
-  const PlannedCall second = planned(down_problem(problem), plain);
+  ASSERT_TRUE(settles(first));
+  const PlannedCall second = with_settled_groups(planned(down_problem(problem), plain));
+  ASSERT_TRUE(settles(second));
   test::Matrix ones =
       test::Matrix::of_values(Format::fp32, 1, choices, 0, [](std::int64_t, std::int64_t) { return 1.0F; });
   const Tensor row_weights = Tensor::contiguous(ones.view().data, Format::fp32, {choices});
@@ -503,7 +507,7 @@ TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
         findings({second, named(names, gemm::in_order(weight_views(host.down()), of_second)), test::compiled_in_kernel},
                  seed),
         "");
-    ASSERT_EQ(findings({combine_call(problem, DeviceKind::cuda), named(combine_names, combine_tensors),
+    ASSERT_EQ(findings({combine_call(problem, DeviceKind::cuda, true), named(combine_names, combine_tensors),
                         test::compiled_in_kernel},
                        seed),
               "");

@@ -174,6 +174,7 @@ PlainKernel kernel(const ProductProblem& problem, const Config& config) {
                      config.static_tiles ? pipeline::shared_bytes(shape)
                                          : pipeline::grouped_shared_bytes(shape, narrow(problem.experts)));
   launch.dependent = config.dependent_launch;
+  launch.releases_after_wait = config.dependent_launch && !config.static_tiles;
   launch.expected = expected_products(config);
   return {.launch = std::move(launch),
           .operand = config.operand,

@@ -346,6 +346,7 @@ KernelLaunch multiplying(const PackedLaunch& product) {
                      is_persistent(config) ? pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts))
                                            : pipeline::shared_bytes(shape));
   launch.dependent = config.dependent_launch;
+  launch.releases_after_wait = config.dependent_launch && !config.dense && !config.static_tiles;
   launch.accesses = product.accesses();
   launch.bind = [product](const CallTensors& call, LaunchArguments& out) {
     product.bind(call, out);
