@@ -115,6 +115,18 @@ Combined clocks_per_step(const TiledKernel& kernel, const Walk& walked, const Wh
   return in_turns.clocks > together.clocks ? in_turns : together;
 }
 
+/// All blocks together at memory's rate, and of weights each multiprocessor at the most that it draws.
+double memory_us(const TiledKernel& kernel, const Where& where, double clock_ghz) {
+  const double efficiency = kernel.dram_share > 0 ? kernel.dram_share : where.calibration.dram_efficiency;
+  const double together = kernel.dram_bytes / (where.device.dram_bytes_per_us * efficiency);
+  if (!kernel.streams_weights) {
+    return together;
+  }
+  const auto drawing = static_cast<double>(std::min<std::int64_t>(kernel.blocks, where.device.multiprocessors));
+  return std::max(together,
+                  microseconds(kernel.dram_bytes / drawing / where.calibration.sm_dram_bytes_per_clock, clock_ghz));
+}
+
 struct MainLoop {
   double us = 0;
   Bound bound = Bound::matrix;
@@ -125,11 +137,7 @@ MainLoop main_loop(const TiledKernel& kernel, const Walk& walked, const Where& w
   const double in_flight = kernel.loads_in_flight * walked.resident;
   const double latency = in_flight > 0 ? where.calibration.load_latency_clocks / in_flight : 0;
   const double compute_us = microseconds(std::max(step.clocks, latency) * walked.steps, clock_ghz);
-  const double multiprocessors = where.device.multiprocessors;
-  const double sm_bytes = kernel.dram_bytes / std::min<double>(static_cast<double>(kernel.blocks), multiprocessors);
-  const double unmeasured = kernel.dram_share > 0 ? where.calibration.dram_efficiency / kernel.dram_share : 1;
-  const double dram_us = std::max(where.dram_us(kernel.dram_bytes) * unmeasured,
-                                  microseconds(sm_bytes / where.calibration.sm_dram_bytes_per_clock, clock_ghz));
+  const double dram_us = memory_us(kernel, where, clock_ghz);
   if (dram_us > compute_us) {
     return {dram_us, Bound::memory};
   }

@@ -63,10 +63,11 @@ struct TiledKernel {
   bool hides_exchanges = false;  ///< all except the last, under the work of other blocks
   bool persistent = false;       ///< a block takes tile after tile and starts once
   bool dependent_launch = false;
-  bool shares_launch = false;  ///< these are more tiles of the launch whose first part is the previous one
-  double dram_bytes = 0;       ///< the minimum that the call must read and write
-  double dram_share = 0;       ///< the measured share of memory's rate; 0 if not measured: the calibration's
-  double useful_share = 1;     ///< of the products; the rest is padding of tiles
+  bool shares_launch = false;    ///< these are more tiles of the launch whose first part is the previous one
+  double dram_bytes = 0;         ///< the minimum that the call must read and write
+  bool streams_weights = false;  ///< from memory: a multiprocessor draws no more than it can
+  double dram_share = 0;         ///< the measured share of memory's rate; 0 if not measured: the calibration's
+  double useful_share = 1;       ///< of the products; the rest is padding of tiles
   bool operator==(const TiledKernel&) const = default;
 };
 

@@ -72,6 +72,7 @@ TiledKernel kernel_of(const ProductProblem& problem, const TileWork& tile, doubl
   kernel.stages = tile.stages;
   kernel.dependent_launch = tile.dependent_launch;
   kernel.persistent = tile.persistent;
+  kernel.streams_weights = true;
   kernel.dram_share = tile.dram_share;
   return kernel;
 }
