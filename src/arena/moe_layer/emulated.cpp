@@ -142,17 +142,20 @@ class LayerKernel final : public EmulatedKernel {
   DeviceSpec device_;
 };
 
-/// A sample of down that takes what a sample of gate and up leaves: of the same strategy where that has one.
+/// A sample of down that takes what a sample of gate and up leaves: of the same strategy where that has one. A gated
+/// MLP has no bias.
 struct DownSample {
   std::string strategy;
   ProductSample sample;
 };
-std::optional<DownSample> down_behind(Format intermediate, const std::string& strategy, const DeviceSpec& card) {
+std::optional<DownSample> down_behind(const ProductProblem& gate_up, const std::string& strategy,
+                                      const DeviceSpec& card) {
   std::optional<DownSample> found;
   for (const auto* of : strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda)) {
     for (const ProductSample& sample : of->samples()) {
       const GroupedProblem p = sample.problem.grouped();
-      const bool fits = !p.activation && !p.row_weights && p.layout == RowLayout::packed && p.a == intermediate &&
+      const bool fits = !p.activation && !p.row_weights && p.layout == RowLayout::packed && p.a == gate_up.out &&
+                        (gate_up.is_dense() ? !p.bias : !sample.problem.is_dense()) &&
                         format_traits(p.out).is_unscaled_output() && !of->unsupported_reason(p, card);
       if (fits && (!found || (found->strategy != strategy && of->name() == strategy))) {
         found = DownSample{std::string(of->name()), sample};
@@ -213,7 +216,7 @@ class LayerEmulation final : public EmulatedOperation {
       if (card == nullptr || is_there || !is_gate_up(sample.problem)) {
         continue;
       }
-      if (const auto down = down_behind(intermediate, wanted, *card)) {
+      if (const auto down = down_behind(sample.problem, wanted, *card)) {
         intermediates.push_back(intermediate);
         found.push_back(std::make_shared<const LayerKernel>(
             layer_around(sample.problem, down->sample.problem),
