@@ -20,6 +20,7 @@ class Contestant:
     """`call(i)` computes with copy i of the weights; a graph holds `count` calls."""
 
     def __init__(self, call, count):
+        self.call = call  # with the inputs that the graph reads
         self.out = call(0).clone()
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())  # which makes the call's inputs
