@@ -58,7 +58,7 @@ def speed_up_rows():
 
 def speed_up():
     rows = list(speed_up_rows())[::-1]
-    figure, axes = axes_of(10, 10.8)
+    figure, axes = axes_of(10, 0.35 * len(rows))
     for at, (title, peers, mean, worst, best) in enumerate(rows):
         axes.barh(at, mean - 1, left=1, color=OWN if mean >= 1 else LOSS, height=0.62)
         axes.plot([worst, best], [at, at], color=INK, linewidth=1.2, marker="|", markersize=5)
@@ -91,49 +91,47 @@ def dense():
     return figure
 
 
-def mlps():
-    """Whole gated MLPs of two models against tokens, with the least time of 16-bit and of NVFP4 weights."""
-    models = ["Llama-8B", "Qwen3-32B"]
+def layer_times(model, kind, format_name, name):
+    """(tokens, µs) of one contestant of a model's layers."""
+    rows = [row for row in tables.rows_of(tables.LAYERS) if (row["model"], row["kind"], row["format"]) == (model, kind, format_name)]
+    return sorted({row["tokens"]: row["median_us"][name] for row in rows if name in row["median_us"]}.items())
+
+
+def layers_panel(axes, model, kind, series):
+    """Times against tokens, with the least time of the weights of a gated MLP."""
+    for title, format_name, name, color in series:
+        points = layer_times(model, kind, format_name, name)
+        if points:
+            axes.plot(*zip(*points), "o-", color=color, label=title, markersize=3.5, linewidth=1.2)
+    tokens = [count for count, _ in layer_times(model, kind, "bf16", "thresher")]
+    axes.set(xscale="log", yscale="log", xlabel="tokens", title=model)
+    axes.set_xticks(tokens, tokens, fontsize=8)
+    axes.minorticks_off()
+    ticks = [15, 30, 60, 120, 240, 480, 960, 1920, 3840]
+    axes.set_yticks(ticks, ticks)
+
+
+def whole_layers(kind, models, series):
     figure, panels = axes_of(9, 3.8, ncols=2)
-    series = [("PyTorch, compiled, BF16", "torch_compiled", PEERS[0]), ("PyTorch, eager, BF16", "torch", PEERS[1]),
-              ("Thresher, BF16", "thresher_bf16", OWN), ("Thresher, NVFP4 weights", "thresher_nvfp4", PEERS[2])]
     for axes, model in zip(panels, models):
-        rows = [row for row in tables.rows_of(tables.MLPS) if row["model"] == model]
-        tokens = [row["m"] for row in rows]
-        for title, name, color in series:
-            axes.plot(tokens, [row["median_us"][name] for row in rows], "o-", color=color, label=title, markersize=3.5, linewidth=1.2)
-        for title, bits, style in (("floor, BF16 weights", 16, ":"), ("floor, NVFP4 weights", 4.5, "--")):
-            floors = [1.5 * tables.floor_us(f"{row['m']}x{row['intermediate']}x{row['hidden']}", bits) for row in rows]
-            axes.plot(tokens, floors, style, color=INK, linewidth=1, label=title)
-        axes.set(xscale="log", yscale="log", xlabel="tokens", title=f"{model}: {rows[0]['hidden']} × {rows[0]['intermediate']}")
-        axes.set_xticks(tokens, tokens, fontsize=8)
-        axes.minorticks_off()
-        ticks = [30, 60, 120, 240, 480, 960, 1920, 3840]
-        axes.set_yticks(ticks, ticks)
+        layers_panel(axes, model, kind, series)
     panels[0].set_ylabel("µs a layer, bursts")
     panels[0].legend(fontsize=7)
     return figure
 
 
+def mlps():
+    return whole_layers("dense", ["Llama-8B", "Qwen3-32B"],
+                        [("PyTorch, compiled, BF16", "bf16", "torch_compiled", PEERS[0]), ("PyTorch, eager, BF16", "bf16", "torch", PEERS[1]),
+                         ("Humming, NVFP4 weights", "nvfp4", "humming", LOSS), ("Thresher, BF16", "bf16", "thresher", OWN),
+                         ("Thresher, NVFP4 weights", "nvfp4", "thresher", PEERS[2])])
+
+
 def moe_layers():
-    groups = []
-    for rows in tables.by(tables.rows_of(*tables.LAYERS), "case").values():
-        groups.append((rows[0]["case"], [("Triton, BF16", tables.fastest([r for r in rows if tables.is_peer("16-bit")(r)])),
-                                         ("Thresher, BF16", tables.fastest([r for r in rows if tables.is_own("16-bit")(r)])),
-                                         ("Humming, NVFP4 weights", tables.fastest([r for r in rows if tables.is_peer("nvfp4")(r)])),
-                                         ("Thresher, NVFP4 weights", tables.fastest([r for r in rows if tables.is_own("nvfp4")(r)]))]))
-    figure, axes = axes_of(8, 3.6)
-    colors = [PEERS[0], OWN, PEERS[1], "#79c0ff"]
-    for at, (_, bars) in enumerate(groups):
-        for place, (title, row) in enumerate(bars):
-            if row:
-                us = tables.times(row)["burst"]
-                axes.bar(at + (place - 1.5) * 0.2, us, 0.19, color=colors[place], label=title if at == 0 else None)
-                axes.text(at + (place - 1.5) * 0.2, us, f"{us:.0f}", ha="center", va="bottom", fontsize=6)
-    axes.set_xticks(range(len(groups)), [name.replace(" T=", "\n") + " tokens" for name, _ in groups], fontsize=8)
-    axes.set_ylabel("µs a layer, bursts")
-    axes.legend(fontsize=7)
-    return figure
+    return whole_layers("moe", ["Qwen3-30B-A3B", "Mixtral-8x7B"],
+                        [("SGLang's Triton, BF16", "bf16", "triton", PEERS[0]), ("SGLang's Triton, FP8 blocks", "fp8_block", "triton", PEERS[1]),
+                         ("Humming, NVFP4 weights", "nvfp4", "humming", LOSS), ("Thresher, BF16", "bf16", "thresher", OWN),
+                         ("Thresher, FP8 blocks", "fp8_block", "thresher", "#79c0ff"), ("Thresher, NVFP4 weights", "nvfp4", "thresher", PEERS[2])])
 
 
 def decode():

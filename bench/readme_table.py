@@ -8,6 +8,7 @@ A ratio is always the peer's time over Thresher's, whose time is that of what `p
 """
 import argparse
 import collections
+import functools
 import json
 import lzma
 import pathlib
@@ -15,18 +16,15 @@ import re
 import statistics
 
 import grouped_table
+import layer_results
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 DENSE = "dual_gemm_h200_2026-11-21.json.xz"
 DENSE_FP8 = "dense_fp8_peers_h200_2026-11-23.json.xz"
-BF16_TOKENS = "requantised_outputs_h200_2026-11-27.txt"
 PLAIN = "plain_products_h200_2026-11-29.json.xz"
-PLAIN_NVFP4 = "python_host_cost_h200_2026-11-27.json"
 GROUPED = ("grouped_peers_with_triton_1_h200_2026-11-23.json", "grouped_peers_with_triton_2_h200_2026-11-23.json.xz")
-LAYERS = ("moe_layer_peers_h200_2026-11-23.json", "moe_layer_peers_gpt_oss_h200_2026-11-24.json")
-MLPS = "layers_h200_2026-11-29.json.xz"
-LAYERS_FP8 = "moe_layer_fp8_peers_h200_2026-11-27.json"
+LAYERS = "whole_layers_h200_2026-11-29.json.xz"
 DECODE = "attention_decode_peers_clusters_h200_2026-11-27.json.xz"
 PREFILL = "attention_fp8_peers_h200_2026-11-27.json.xz"
 
@@ -43,17 +41,11 @@ INSTEAD = {
     "gate+up GEMM, BF16, 1 to 128 tokens": "keep cuBLAS, or [choose another strategy](#choose-a-strategy)",
     "gate+up GEMM, FP8, 128×128 block scales, 256 tokens": "keep DeepGEMM",
     "gate+up GEMM, NVFP4 weights, 256 to 2048 tokens, against FP8": "keep FP8 weights for large batches",
-    "gate+up GEMM, NVFP4 weights, 16 and 256 BF16 tokens": "keep BF16 weights for 256 tokens, or use FP16 tokens",
     "plain GEMM, BF16, 1 to 256 tokens": "use cuBLAS for N = 8192 and K = 7168",
     "plain GEMM, BF16, 1024 and 4096 tokens": "use cuBLAS",
-    "plain GEMM, NVFP4 weights, 16 FP16 tokens": "use Humming for one small product",
-    "whole gated MLP, BF16, 1 to 128 tokens": "keep PyTorch, compiled, for hidden sizes of 4096 and more",
-    "whole gated MLP, NVFP4 weights, 1 and 16 BF16 tokens": "keep BF16 weights for layers as small as 1024 × 3072",
-    "whole gated MLP, NVFP4 weights, 64 to 4096 BF16 tokens": "use NVFP4 weights where memory is short, not for speed",
     "MoE gate+up, BF16, up to 16 rows per expert": "keep the peer if each per cent counts",
     "MoE gate+up, FP8 block scales, up to 16 rows per expert": "keep the peer if each per cent counts",
     "MoE gate+up, FP8 block scales, more rows": "compare with DeepGEMM on your shapes",
-    "whole MoE layer, FP8 block scales": "keep Triton if each per cent counts",
     "paged decode, BF16": "compare on your lengths",
     "paged decode, sequences of different lengths": "compare on your lengths",
     "prefill, BF16": "keep FlashAttention-3 for long sequences with head dimension 128",
@@ -64,10 +56,10 @@ INSTEAD = {
 
 # Cases of an engineer who serves models, with the rows of the table that decide them, by their whole titles.
 CASES = {
-    "whole gated MLP, BF16, up to 128 tokens": ["whole gated MLP, BF16, 1 to 128 tokens"],
-    "whole gated MLP, BF16, more tokens": ["whole gated MLP, BF16, 256 to 4096 tokens"],
-    "whole gated MLP, NVFP4 weights, BF16 tokens, up to 16": ["whole gated MLP, NVFP4 weights, 1 and 16 BF16 tokens"],
-    "whole gated MLP, NVFP4 weights, BF16 tokens, more": ["whole gated MLP, NVFP4 weights, 64 to 4096 BF16 tokens"],
+    **{f"{kind}, {weights}, {tokens}": [f"{kind}, {weights}, {tokens}"]
+       for kind in ("whole gated MLP", "whole MoE layer") for weights in ("BF16", "FP8 block scales", "NVFP4 weights")
+       for tokens in ("1 to 128 tokens", "256 to 4096 tokens")},
+    "linear of attention, BF16": ["linear of attention, BF16"],
     "dense gate+up, BF16, up to 128 tokens": ["gate+up GEMM, BF16, 1 to 128 tokens"],
     "dense gate+up, BF16, more tokens": ["gate+up GEMM, BF16, 256 to 2048 tokens"],
     "dense gate+up, FP8 with per-row scales": ["gate+up GEMM, FP8, per-row scales, 256 and 512 tokens"],
@@ -78,10 +70,6 @@ CASES = {
                                                         "gate+up GEMM, NVFP4 weights, 256 to 2048 tokens, against FP8"],
     "one linear layer, BF16, up to 256 tokens": ["plain GEMM, BF16, 1 to 256 tokens"],
     "one linear layer, BF16, more tokens": ["plain GEMM, BF16, 1024 and 4096 tokens"],
-    "one linear layer, NVFP4 weights, FP16 tokens": ["plain GEMM, NVFP4 weights, 16 FP16 tokens"],
-    "whole MoE layer, BF16": ["whole MoE layer, BF16"],
-    "whole MoE layer, FP8 blocks, tokens in FP8 already": ["whole MoE layer, FP8 block scales"],
-    "whole MoE layer, NVFP4 weights, FP16 tokens": ["whole MoE layer, NVFP4 weights, FP16 tokens"],
     "decode, paged KV cache, BF16": ["paged decode, BF16", "paged decode, sequences of different lengths"],
     "prefill, contiguous, BF16": ["prefill, BF16"],
     "prefill, paged KV cache, BF16": ["paged prefill, BF16"],
@@ -98,6 +86,7 @@ Pair = collections.namedtuple("Pair", "peer own")  # each a dict: mode -> µs
 Row = collections.namedtuple("Row", "operation peers pairs")
 
 
+@functools.cache
 def load(name):
     path = ROOT / "measurements" / name
     with (lzma.open if path.suffix == ".xz" else open)(path) as file:
@@ -236,36 +225,63 @@ def dense():
     yield speed_up("… against FP8", eight, pairs(more, is_peer("fp8"), nvfp4))
 
 
-def bf16_tokens():
-    """NVFP4 weights with BF16 tokens, beside BF16 weights of the same run."""
-    text = (ROOT / "measurements" / BF16_TOKENS).read_text()
-    chosen = dict(re.findall(r"^(\S+ bf16 with \w+ to bf16): chosen \w+ ([\d.]+) us", text, re.MULTILINE))
-    found = []
-    for case, own in chosen.items():
-        if " nvfp4 " in case:
-            found.append(Pair({"burst": float(chosen[case.replace(" nvfp4 ", " bf16 ")])}, {"burst": float(own)}))
-    yield speed_up("gate+up GEMM, NVFP4 weights, 16 and 256 BF16 tokens", "Thresher with BF16 weights; no peer timed", found)
-
-
 def plain():
     medians = [(row["m"], row["median_us"]) for row in rows_of(PLAIN)]
     for words, wanted in (("plain GEMM, BF16, 1 to 256 tokens", range(257)), ("… 1024 and 4096 tokens", range(257, 4097))):
         found = [Pair({"burst": times["cublas"]}, {"burst": times["thresher"]}) for m, times in medians if m in wanted]
         yield speed_up(words, "cuBLAS", found)
-    case = load(PLAIN_NVFP4)["peers"]["dense, NVFP4 weights"]
-    one = Pair({"burst": case["Humming"]["kernel_us"]}, {"burst": case["thresher gemm_packed"]["kernel_us"]})
-    yield speed_up("plain GEMM, NVFP4 weights, 16 FP16 tokens", "Humming", [one])
 
 
-def mlps():
-    """Whole gated MLPs; PyTorch's time is the shorter of eager and compiled."""
-    rows = [(row["m"], row["median_us"]) for row in rows_of(MLPS)]
-    for words, own, wanted in (("whole gated MLP, BF16, 1 to 128 tokens", "thresher_bf16", range(129)),
-                               ("… 256 to 4096 tokens", "thresher_bf16", range(129, 4097)),
-                               ("whole gated MLP, NVFP4 weights, 1 and 16 BF16 tokens", "thresher_nvfp4", range(17)),
-                               ("… 64 to 4096 BF16 tokens", "thresher_nvfp4", range(17, 4097))):
-        found = [Pair({"burst": min(us["torch"], us["torch_compiled"])}, {"burst": us[own]}) for m, us in rows if m in wanted]
-        yield speed_up(words, "PyTorch, BF16, eager and compiled", found)
+KIND_WORDS = {"dense": "whole gated MLP", "moe": "whole MoE layer", "linears": "linear of attention"}
+FORMAT_WORDS = {"bf16": "BF16", "fp8_block": "FP8 block scales", "fp8_row": "FP8 row scales", "nvfp4": "NVFP4 weights", "mxfp4": "MXFP4 weights"}
+PEER_WORDS = {"torch": "PyTorch", "torch_compiled": "compiled PyTorch", "triton": "SGLang's Triton", "deepgemm": "DeepGEMM", "humming": "Humming",
+              "marlin": "Marlin", "quack": "QuACK", "scaled_mm": "cuBLAS with FP32 accumulation", "scaled_mm_blocks": "cuBLAS",
+              "torch_bf16": "PyTorch in BF16"}
+SPANS = (("1 to 128 tokens", range(129)), ("256 to 4096 tokens", range(129, 4097)))
+
+
+def layers_of(kind, format_name, tokens, against="peer"):
+    """(names of the peers, pairs) of the layers of a kind with weights of a format and bfloat16 tokens."""
+    rows = [row for row in rows_of(LAYERS) if (row["kind"], row["format"]) == (kind, format_name) and row["tokens"] in tokens]
+    role = {"peer": "peer", "bf16": "anchor"}[against]
+    names = dict.fromkeys(name for row in rows for name in row["median_us"] if row["roles"][name] == role)
+    found = [(row["median_us"][layer_results.OWN], ratio) for ratio, row in layer_results.lowest(rows, against)]
+    return ", ".join(PEER_WORDS[name] for name in names), [Pair({"burst": own * ratio}, {"burst": own}) for own, ratio in found]
+
+
+def whole_layers():
+    asked = [(kind, format_name, span, tokens) for kind in ("dense", "moe") for format_name in ("bf16", "fp8_block", "nvfp4") for span, tokens in SPANS]
+    asked += [("linears", format_name, "", range(4097)) for format_name in ("bf16", "fp8_block", "nvfp4")]
+    for kind, format_name, span, tokens in asked:
+        peers, found = layers_of(kind, format_name, tokens)
+        title = ", ".join(filter(None, (KIND_WORDS[kind], FORMAT_WORDS[format_name], span)))
+        if found:
+            yield speed_up(title, peers, found)
+        peers, found = layers_of(kind, format_name, tokens, "bf16")
+        if found and format_name == "nvfp4":
+            yield speed_up(f"{title}, against {peers}", peers, found)
+
+
+def layer_table():
+    """Every kind and format, in three spans of tokens."""
+    lines = head(["layer", "weights", "fastest of", *(words for words, _ in layer_results.REGIMES)])
+    for kind, kind_words in KIND_WORDS.items():
+        for format_name, words in FORMAT_WORDS.items():
+            for against in ("peer", "bf16"):
+                lines += layer_line([kind_words, words], kind, format_name, against)
+    return "\n".join([*lines, "", "Geometric means, and the worst to the best case."])
+
+
+def layer_line(titles, kind, format_name, against):
+    """One line, or none where nothing was measured."""
+    cells, least = [], 0
+    for _, most in layer_results.REGIMES:
+        cells.append(layers_of(kind, format_name, range(least, most + 1), against)[1])
+        least = most + 1
+    if not any(cells):
+        return []
+    peers = layers_of(kind, format_name, range(1 << 30), against)[0]
+    return [line([*titles, peers, *("{} ({})".format(*summary(found, "burst")) if found else "" for found in cells)])]
 
 
 def grouped():
@@ -278,14 +294,6 @@ def grouped():
         yield speed_up(words, "DeepGEMM, SGLang's Triton", pairs(of_them, is_peer("fp8"), is_own("fp8", "fp8_block x fp8_block")))
     found = pairs(cases, is_peer("nvfp4"), is_own("nvfp4", "fp16 x nvfp4"))
     yield speed_up("MoE gate+up, NVFP4 weights, FP16 tokens", "Humming", found)
-
-
-def layers():
-    cases = list(by(rows_of(*LAYERS), "case").values())
-    fp8 = list(by(rows_of(LAYERS_FP8), "case").values())
-    yield speed_up("whole MoE layer, BF16", "SGLang's Triton", pairs(cases, is_peer("16-bit"), is_own("16-bit")))
-    yield speed_up("… FP8 block scales", "SGLang's Triton", pairs(fp8, is_peer("fp8 out"), is_own("fp8 out")))
-    yield speed_up("… NVFP4 weights, FP16 tokens", "Humming", pairs(cases, is_peer("nvfp4"), is_own("nvfp4")))
 
 
 def decode():
@@ -310,7 +318,7 @@ def prefill():
 
 
 def speed_up_rows():
-    return [row for part in (dense, bf16_tokens, plain, mlps, grouped, layers, decode, prefill) for row in part()]
+    return [row for part in (dense, plain, whole_layers, grouped, decode, prefill) for row in part()]
 
 
 def speed_ups():
@@ -342,7 +350,9 @@ def choices():
     known = {title: (row.peers, ratios) for title, row, ratios in ratios_by_title()}
     lines = head(["your case", "use", "because of these ratios"])
     for case, titles in CASES.items():
-        found = [known[title] for title in titles]
+        found = [known[title] for title in titles if title in known]
+        if not found:
+            continue
         use = {advice(ratios) for _, ratios in found}
         words = [f"{statistics.geometric_mean(ratios):.2f}× {peers}; slower in {sum(ratio <= SLOWER for ratio in ratios)} of {len(ratios)} cases"
                  for peers, ratios in found]
@@ -357,7 +367,7 @@ def losses():
         if min(ratios) <= SLOWER:
             count = sum(ratio < 1 for ratio in ratios)
             found.append((statistics.geometric_mean(ratios), line([title, row.peers, f"{count} of {len(ratios)}", f"{min(ratios):.2f}×",
-                                                                   INSTEAD[title]])))
+                                                                   INSTEAD.get(title, "compare on your shapes")])))
     titles = head(["operation", "peers", "cases in which a peer is faster", "worst", "what to do"])
     return "\n".join([*titles, *(words for _, words in sorted(found))])
 
@@ -453,7 +463,7 @@ def replaced(page, begin, end, text):
 
 
 BLOCKS = [("docs/performance/index.md", "measurements", speed_ups), ("docs/performance/index.md", "losses", losses),
-          ("docs/performance/index.md", "choices", choices),
+          ("docs/performance/index.md", "choices", choices), ("docs/performance/index.md", "layers", layer_table),
           ("docs/design/kernels/dual-gemm.md", "measurements", dense_bf16),
           ("docs/design/kernels/nvfp4.md", "measurements", dense_nvfp4), ("docs/design/kernels/attention.md", "measurements", prefill_times),
           ("docs/design/kernels/grouped-gemm.md", "grouped measurements", grouped_times)]

@@ -117,6 +117,36 @@ TEST(GroupedStrategies, QuantizedOutputsOfHopper) {
              "strategy tcgen05_plain does not quantize its outputs to fp8_block");
 }
 
+/// Warpgroups that share a tile of rows take whole tiles of the instruction each.
+TEST(GroupedStrategies, WarpgroupsThatShareRowsHaveAllOfThem) {
+  GroupedProblem problem = in_16_bits();
+  problem.activation = Activation{};
+  const auto reasons = [&](const char* knobs) {
+    return strategy("rows").infeasible_reasons(problem, Knobs::parse(knobs), h200());
+  };
+  EXPECT_EQ(reasons("math_warpgroups=3 by_turns=false block_outputs=32 stages=2 block_tokens=192"), nothing);
+  expect_one(reasons("math_warpgroups=3 by_turns=false block_outputs=32 stages=2 block_tokens=256"),
+             "rows: 256 tokens are not a multiple of the 192 that 3 warpgroups share");
+}
+
+/// Only dense rows are known at a launch, and whoever shares K has some of it.
+TEST(GroupedStrategies, StaticTilesAreOfDenseRows) {
+  GroupedProblem grouped_problem = in_16_bits();
+  const ProductProblem dense(
+      GemmProblem{.m = 16, .n = 256, .k = 256, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16});
+  const Strategy<ProductProblem>& columns = strategy("columns");
+  const auto knobs = [](const char* more) {
+    return Knobs::parse(std::string("math_warpgroups=1 block_tokens=16 stages=4 ") + more);
+  };
+  EXPECT_EQ(columns.infeasible_reasons(dense, knobs("static_tiles=true split_k=4"), h200()), nothing);
+  expect_one(columns.infeasible_reasons(dense, knobs("static_tiles=true split_k=5"), h200()),
+             "split-K: 4 stages along K are too few for 5 blocks");
+  expect_one(columns.infeasible_reasons(dense, knobs("split_k=2"), h200()),
+             "split-K: 2 blocks divide K only with static tiles");
+  expect_one(columns.infeasible_reasons(grouped_problem, knobs("static_tiles=true"), h200()),
+             "static tiles: only dense rows are known");
+}
+
 /// Two accumulators of each matrix: of gate and up those of 128 tokens, of one matrix those of 256.
 TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
   const Strategy<ProductProblem>& strategy = grouped::strategy("tcgen05_plain");

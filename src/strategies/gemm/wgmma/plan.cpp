@@ -151,7 +151,7 @@ double promoting_share(const Config& config) {
 }
 
 /// Measured with static tiles, whose weights come while the launch ahead ends
-/// (measurements/static_tiles_h200_2026-11-29.json.xz); 0: not measured.
+/// (measurements/static_tiles_h200_2026-11-29.txt.xz); 0: not measured.
 double dram_share(const Config& config) { return config.static_tiles ? 1.0 : 0; }
 
 // --- launch

@@ -243,7 +243,7 @@ inline std::span<const TileShape> shapes_for(const Config& config) {
 inline constexpr std::int64_t max_static_rows = 256;
 
 /// How the blocks of static tiles lie on the card. Measured with weights from memory
-/// (measurements/static_tiles_h200_2026-11-29.json.xz): more bytes in flight than these rings hold slow memory down.
+/// (measurements/static_tiles_h200_2026-11-29.txt.xz): more bytes in flight than these rings hold slow memory down.
 /// Blocks on half of the multiprocessors leave the others to the next launch, whose weights then come early.
 struct StaticLayout {
   int blocks_resident = 1;

@@ -91,7 +91,7 @@ constexpr double epilogue_clocks = 830;
 double merge_clocks(Numerics numerics) { return numerics == Numerics::fast ? 4065 : 3373; }
 
 /// The share of exact numerics with few rows of one group, a block of each cluster for a part of K
-/// (measurements/static_tiles_h200_2026-11-29.json.xz).
+/// (measurements/static_tiles_h200_2026-11-29.txt.xz).
 double static_share(int block_tokens) {
   return block_tokens == 64 ? 0.66 : block_tokens == 32 ? 0.43 : block_tokens == 16 ? 0.26 : 0.15;
 }

@@ -168,7 +168,7 @@ inline std::vector<Config> grouped_candidates(Numerics numerics, int matrices, s
 inline constexpr std::int64_t max_static_rows = 256;
 
 /// How many blocks divide K, in clusters. Measured with weights from memory
-/// (measurements/static_tiles_h200_2026-11-29.json.xz): with two blocks a multiprocessor some room is left to the next
+/// (measurements/static_tiles_h200_2026-11-29.txt.xz): with two blocks a multiprocessor some room is left to the next
 /// launch, whose weights then come early. Large tiles have one block there, and clusters of more blocks find fewer
 /// places.
 constexpr int static_split(const Config& config, std::int64_t tiles) {
