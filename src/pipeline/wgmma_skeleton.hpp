@@ -24,14 +24,17 @@
 
 namespace thresher::pipeline {
 
-/// The part of a group's operation for its widest tiles, or the operation itself where tiles are all alike.
+/// The part of a group's operation for its widest tiles, or the operation itself where tiles are all alike, and the
+/// equal ranges of its sums that are merged.
 template <class Operation>
 struct WidestPartOf {
   using Type = Operation;
+  static constexpr int merge_pieces = Operation::merge_pieces;
 };
 template <Grouped Operation>
 struct WidestPartOf<Operation> {
   using Type = typename Operation::template Part<Operation::tile_widths.most>;
+  static constexpr int merge_pieces = 1;
 };
 
 template <class Operation, TileSource Tiles>
@@ -43,13 +46,6 @@ class WgmmaSkeleton {
   /// Tiles have parts of several widths, one for each consumer warpgroup.
   static constexpr bool has_parts = Grouped<Operation>;
   using WidestPart = typename WidestPartOf<Operation>::Type;
-  static constexpr int merge_pieces = [] {
-    if constexpr (has_parts) {
-      return 1;
-    } else {
-      return Operation::merge_pieces;
-    }
-  }();
   using Engine = typename Operation::Engine;
   using Tile = typename Tiles::Tile;
   static_assert(!Tiles::is_made || (shape.persistent && cluster_blocks(shape) == 1));
@@ -149,8 +145,8 @@ class WgmmaSkeleton {
   TH_DEVICE Barrier barriers() const { return {memory_.offset_bytes(barrier_offset(shape)).address}; }
 
   TH_DEVICE auto merge() const {
-    return Merge<shape, typename WidestPart::Sums, merge_pieces>(memory_, barriers().offset(2 * shape.stages), half_,
-                                                                 member_);
+    return Merge<shape, typename WidestPart::Sums, WidestPartOf<Operation>::merge_pieces>(
+        memory_, barriers().offset(2 * shape.stages), half_, member_);
   }
 
   /// Barriers are made by the producer warp, which needs them first.
