@@ -37,6 +37,7 @@
 #include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
+#include "whole_number.hpp"
 
 namespace {
 
@@ -146,11 +147,11 @@ Case parsed_case(const std::string& text) {
   }
   const std::string rows = text.substr(static_cast<std::size_t>(used));
   if (rows.find(',') == std::string::npos) {
-    parsed.rows = routed(std::stol(rows), 1, parsed.experts, parsed.experts);
+    parsed.rows = routed(whole_number(rows, 0), 1, parsed.experts, parsed.experts);
     return parsed;
   }
   for (std::size_t at = 0; at < rows.size(); at = rows.find(',', at) + 1) {
-    parsed.rows.push_back(std::stol(rows.substr(at)));
+    parsed.rows.push_back(whole_number(std::string_view(rows).substr(at), 0));
     if (rows.find(',', at) == std::string::npos) {
       break;
     }
@@ -485,6 +486,9 @@ Wanted parse(const std::vector<std::string>& arguments) {
   if (wanted.plain &&
       std::any_of(wanted.cases.begin(), wanted.cases.end(), [](const Case& of) { return of.experts != 1; })) {
     throw Error(ErrorCode::invalid_argument, "--plain wants cases of one expert");
+  }
+  if (wanted.plain && wanted.down) {
+    throw Error(ErrorCode::invalid_argument, "--plain and --down are two products: give one of them");
   }
   return wanted;
 }

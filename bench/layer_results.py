@@ -126,7 +126,10 @@ def main():
     parser.add_argument("--out", required=True, help="file to write, compressed where its name ends in .xz")
     parser.add_argument("parts", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
-    result = merged([load(part) for part in arguments.parts])
+    try:
+        result = merged([load(part) for part in arguments.parts])
+    except (OSError, ValueError, lzma.LZMAError) as error:
+        parser.error(str(error))
     write(arguments.out, result)
     for row in result["rows"]:
         print(row_line(row))

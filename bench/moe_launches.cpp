@@ -30,6 +30,7 @@
 #include "strategies/moe_layer/tensors.hpp"
 #include "thresher/error.hpp"
 #include "thresher/moe_layer.hpp"
+#include "whole_number.hpp"
 
 namespace {
 
@@ -280,7 +281,7 @@ void add_case(Wanted& wanted, const std::string& text) {
   problem.gate_up = problem.down = wanted.weights;
   problem.rows = bits(wanted.tokens) == 16 ? wanted.tokens : Format::bf16;
   for (std::size_t at = static_cast<std::size_t>(used); at != std::string::npos && at < text.size();) {
-    problem.tokens = std::stol(text.substr(at));
+    problem.tokens = whole_number(std::string_view(text).substr(at), 1);
     problem.expected_rows = problem.tokens * problem.top_k;
     wanted.problems.push_back(problem);
     const std::size_t comma = text.find(',', at);
@@ -317,7 +318,7 @@ Wanted parse(const std::vector<std::string>& arguments) {
     } else if (word == "--numerics") {
       wanted.numerics = value;
     } else if (word == "--rounds") {
-      wanted.rounds = std::stoi(value);
+      wanted.rounds = static_cast<int>(whole_number(value, 1));
     } else {
       throw Error(ErrorCode::invalid_argument, fmt::format("there is no {}", word));
     }
