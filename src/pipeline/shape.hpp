@@ -29,6 +29,9 @@ enum class Ablation : u8 {
   first_operand,   ///< an A operand in registers is made once
 };
 
+/// Blocks of a cluster that may share one tile by split K.
+inline constexpr int max_split_blocks = 8;
+
 /// One compile-time value: a template parameter of everything in this layer.
 struct Shape {
   int stages = 0;         ///< stages of the ring
@@ -36,7 +39,7 @@ struct Shape {
   int staging_bytes = 0;  ///< shared memory of each consumer warpgroup for its outputs, a multiple of 1024
   int math_warpgroups = 0;
   int multicast_blocks = 1;  ///< blocks of a cluster that fill each other's stages
-  int split_blocks = 1;      ///< blocks of a cluster that share one tile by split K: up to 8
+  int split_blocks = 1;      ///< blocks of a cluster that share one tile by split K: up to max_split_blocks
   int passes = 1;            ///< loops over a tile's k range
   Reading reading = Reading::cooperative;
   int loader_registers = 0;  ///< 0: no register reallocation, and the producer is one warp instead of a warpgroup

@@ -109,7 +109,7 @@ class OneGroupTiles {
   TH_DEVICE bool has(const StridedTiles& walk) const { return walk.is_there(); }
 
  private:
-  TH_DEVICE u32 row_tiles() const { return (groups_.rows + tile_widths.most - 1) / tile_widths.most; }
+  TH_DEVICE u32 row_tiles() const { return row_tiles_of(groups_.rows, tile_widths.most); }
 
   const Groups& groups_;
   ClusterPlace cluster_;

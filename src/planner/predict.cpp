@@ -41,8 +41,9 @@ struct Where {
   const DeviceSpec& device;
   const Calibration& calibration;
 
-  [[nodiscard]] double dram_us(double bytes) const {
-    return bytes / (device.dram_bytes_per_us * calibration.dram_efficiency);
+  /// `share` of memory's rate; 0: the calibration's.
+  [[nodiscard]] double dram_us(double bytes, double share = 0) const {
+    return bytes / (device.dram_bytes_per_us * (share > 0 ? share : calibration.dram_efficiency));
   }
 };
 
@@ -117,8 +118,7 @@ Combined clocks_per_step(const TiledKernel& kernel, const Walk& walked, const Wh
 
 /// All blocks together at memory's rate, and of weights each multiprocessor at the most that it draws.
 double memory_us(const TiledKernel& kernel, const Where& where, double clock_ghz) {
-  const double efficiency = kernel.dram_share > 0 ? kernel.dram_share : where.calibration.dram_efficiency;
-  const double together = kernel.dram_bytes / (where.device.dram_bytes_per_us * efficiency);
+  const double together = where.dram_us(kernel.dram_bytes, kernel.dram_share);
   if (!kernel.streams_weights) {
     return together;
   }

@@ -140,6 +140,8 @@ TEST(GroupedStrategies, StaticTilesAreOfDenseRows) {
              "split-K: 4 stages along K are too few for 5 blocks");
   expect_one(columns.infeasible_reasons(dense, knobs("split_k=2"), h200()),
              "split-K: 2 blocks divide K only with static tiles");
+  expect_one(columns.infeasible_reasons(dense, knobs("static_tiles=true least_tokens=16"), h200()),
+             "static tiles: all have block_tokens columns: leave out least_tokens, which is 16");
   expect_one(columns.infeasible_reasons(grouped_problem, knobs("static_tiles=true"), h200()),
              "static tiles: only dense rows are known");
 }

@@ -199,7 +199,7 @@ class Directory {
     carried.end = warp::shuffle(start[each], 31);
   }
 
-  static TH_DEVICE u32 tiles_of(u32 rows) { return (rows + tile_widths.most - 1) / tile_widths.most; }
+  static TH_DEVICE u32 tiles_of(u32 rows) { return row_tiles_of(rows, tile_widths.most); }
 
   template <u32 each>
   TH_DEVICE void write(u32 round, const u32 (&start)[each + 1], Carried& carried) const {

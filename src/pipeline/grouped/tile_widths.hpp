@@ -39,6 +39,9 @@ TH_DEVICE constexpr u32 tile_width_for(u32 rows, TileWidths tile_widths) {
   return tile_width < tile_widths.least ? tile_widths.least : tile_width;
 }
 
+/// The minimum number of tiles of up to `most` rows that hold `rows`.
+TH_DEVICE constexpr u32 row_tiles_of(u32 rows, u32 most) { return (rows + most - 1) / most; }
+
 /// The rows per tile when `rows` are divided into `tiles` tiles of one width. The last tile has the remainder.
 TH_DEVICE constexpr u32 rows_of_tiles(u32 rows, u32 tiles, TileWidths tile_widths) {
   return tile_width_for((rows + tiles - 1) / tiles, tile_widths);

@@ -77,8 +77,8 @@ void check_static_memory(const pipeline::Shape& shape, const DeviceSpec& device,
   }
 }
 
-void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& shape, std::int64_t k_steps,
-                        InfeasibleReasons& found) {
+void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& shape, int least_tokens,
+                        std::int64_t k_steps, InfeasibleReasons& found) {
   if (shape.persistent) {
     if (shape.split_blocks > 1) {
       found.say("split-K: {} blocks divide K only with static tiles", shape.split_blocks);
@@ -87,6 +87,9 @@ void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& sh
   }
   if (!problem.is_dense()) {
     found.say("static tiles: only dense rows are known when the kernel is launched");
+  }
+  if (least_tokens != usual_least_tokens) {
+    found.say("static tiles: all have block_tokens columns: leave out least_tokens, which is {}", least_tokens);
   }
   if (shape.reading == pipeline::Reading::ping_pong) {
     found.say("static tiles: a block has one, and its {} consumer warpgroups share it: leave out by_turns",

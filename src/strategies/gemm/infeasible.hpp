@@ -54,10 +54,11 @@ void check_static_memory(const pipeline::Shape& shape, const DeviceSpec& device,
 /// The slots of a block have room for the sums of others that divide K with it, of the columns that it keeps. A thread
 /// has `accumulators` for `columns`.
 void check_split(const pipeline::Shape& shape, int columns, int accumulators, InfeasibleReasons& found);
-/// Tiles of groups: static ones have rows that the launch knows, and k steps for each block that divides them. Others
-/// are not split.
-void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& shape, std::int64_t k_steps,
-                        InfeasibleReasons& found);
+inline constexpr int usual_least_tokens = 8;  ///< of tiles of several widths
+/// Tiles of groups: static ones have rows that the launch knows, one width, and k steps for each block that divides
+/// them. Others are not split.
+void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& shape, int least_tokens,
+                        std::int64_t k_steps, InfeasibleReasons& found);
 /// Threads, registers, and shared memory with a directory.
 void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
 

@@ -15,6 +15,12 @@ inline bool has_static_tiles(const ProductProblem& problem) {
   return problem.is_dense() && problem.activation && !problem.bias && !problem.row_weights;
 }
 
+/// Up to so many dense rows static tiles of one group are tried.
+inline constexpr std::int64_t max_static_rows = 256;
+inline bool tries_static_tiles(const ProductProblem& problem) {
+  return problem.is_dense() && problem.rows <= max_static_rows;
+}
+
 /// Configurations that take rows of groups; those of dense rows alone have no such members.
 template <class Config>
 concept TakesGroups = requires(Config config) {

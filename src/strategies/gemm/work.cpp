@@ -78,7 +78,7 @@ TiledKernel kernel_of(const ProductProblem& problem, const TileWork& tile, doubl
 }
 
 RowTiles row_tiles(std::uint32_t rows, pipeline::TileWidths tile_widths) {
-  const std::uint32_t count = (rows + tile_widths.most - 1) / tile_widths.most;
+  const std::uint32_t count = pipeline::row_tiles_of(rows, tile_widths.most);
   const std::uint32_t each = pipeline::rows_of_tiles(rows, count, tile_widths);
   const std::uint32_t last = pipeline::tile_width_for(rows - (count - 1) * each, tile_widths);
   return {static_cast<double>(count), static_cast<double>((count - 1) * each + last) / count};

@@ -236,7 +236,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                                         const DeviceSpec&) {
     const Config config = defaults(problem, knobs);
     std::vector<Config> found = in_tiles(config, problem.rows);
-    if (!tokens_are_rows && problem.is_dense() && problem.rows <= columns::max_static_rows) {
+    if (!tokens_are_rows && tries_static_tiles(problem)) {
       const std::vector<Config> dense = columns::in_static_tiles(config, problem.rows, problem.n);
       found.insert(found.end(), dense.begin(), dense.end());
     }
@@ -247,7 +247,8 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
     InfeasibleReasons found;
     check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
     (tokens_are_rows ? check_rows : check_columns)(config, found);
-    check_static_tiles(problem, shape_of(config), ceil_div(problem.k, std::int64_t{config.block_k}), found);
+    check_static_tiles(problem, shape_of(config), config.least_tokens,
+                       ceil_div(problem.k, std::int64_t{config.block_k}), found);
     check_split(shape_of(config), config.block_tokens, sums(config), found);
     check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
     check_block({.shape = shape_of(config),

@@ -239,34 +239,30 @@ inline std::span<const TileShape> shapes_for(const Config& config) {
   return promotes(config) ? std::span<const TileShape>(promoted_tile_shapes) : tile_shapes;
 }
 
-/// Up to so many dense rows static tiles are tried.
-inline constexpr std::int64_t max_static_rows = 256;
-
 /// How the blocks of static tiles lie on the card. Measured with weights from memory
 /// (measurements/static_tiles_h200_2026-11-29.txt.xz): more bytes in flight than these rings hold slow memory down.
 /// Blocks on half of the multiprocessors leave the others to the next launch, whose weights then come early.
 struct StaticLayout {
   int blocks_resident = 1;
-  int most_stages = 8;
-  int least_blocks = 1;
-  int most_blocks = 1;
-  int most_split = 8;
+  int max_stages = 8;
+  int min_blocks = 1;
+  int max_blocks = 1;
+  int max_split = pipeline::max_split_blocks;
 
   [[nodiscard]] constexpr int split_of(std::int64_t tiles) const {
-    return static_cast<int>(std::min<std::int64_t>(most_split, most_blocks / tiles));
+    return static_cast<int>(std::min<std::int64_t>(max_split, max_blocks / tiles));
   }
-  /// Clusters of the most blocks may be fewer: there are no more blocks to have.
+  /// Few tiles have as many blocks as a cluster can give them, although they are not enough.
   [[nodiscard]] constexpr bool takes(std::int64_t tiles) const {
     const int split = split_of(tiles);
-    return split > 0 && (split == 8 || tiles * split >= least_blocks);
+    return split > 0 && (split == pipeline::max_split_blocks || tiles * split >= min_blocks);
   }
 };
 inline constexpr std::array static_layouts{
-    StaticLayout{.least_blocks = 54, .most_blocks = 66},
-    StaticLayout{.least_blocks = 88, .most_blocks = 132, .most_split = 2},
-    StaticLayout{.blocks_resident = 2, .most_stages = 6, .least_blocks = 88, .most_blocks = 132}};
+    StaticLayout{.min_blocks = 54, .max_blocks = 66}, StaticLayout{.min_blocks = 88, .max_blocks = 132, .max_split = 2},
+    StaticLayout{.blocks_resident = 2, .max_stages = 6, .min_blocks = 88, .max_blocks = 132}};
 /// The same for tiles of 128 tokens, whose reads from L2 need more multiprocessors.
-inline constexpr std::array wide_static_layouts{StaticLayout{.least_blocks = 120, .most_blocks = 132, .most_split = 2}};
+inline constexpr std::array wide_static_layouts{StaticLayout{.min_blocks = 120, .max_blocks = 132, .max_split = 2}};
 
 /// A block's one tile, in a cluster that divides K.
 constexpr Config with_static_tile(const Config& config, int tokens, const StaticLayout& layout, int split) {
@@ -274,7 +270,7 @@ constexpr Config with_static_tile(const Config& config, int tokens, const Static
   found.static_tiles = true;
   found.split_k = split;
   constexpr int block_memory = 225 * 1024;
-  found.stages = std::min(layout.most_stages, block_memory / layout.blocks_resident / shape_of(found).slot_bytes);
+  found.stages = std::min(layout.max_stages, block_memory / layout.blocks_resident / shape_of(found).slot_bytes);
   return found;
 }
 

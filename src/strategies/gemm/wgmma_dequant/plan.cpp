@@ -47,8 +47,8 @@ void check_grouped(const ProductProblem& problem, const Config& config, const De
               thresher::name(problem.a));
   }
   const int stage_blocks = config.blocks_per_slot * stages_at_once(config);
-  check_static_tiles(problem, shape_of(config), weight_k_blocks(config.numerics, narrow(problem.k)) / stage_blocks,
-                     found);
+  check_static_tiles(problem, shape_of(config), config.least_tokens,
+                     weight_k_blocks(config.numerics, narrow(problem.k)) / stage_blocks, found);
   check_split(shape_of(config), config.block_tokens, config.block_tokens / 2, found);
   check_block({.shape = shape_of(config),
                .blocks_resident = config.blocks_resident,
@@ -216,7 +216,7 @@ struct Family : ProductFamily<Family, Config> {
       return dense_candidates(numerics, problem.rows);
     }
     std::vector<Config> found = grouped_candidates(numerics, problem.matrices(), problem.rows);
-    if (problem.is_dense() && problem.rows <= max_static_rows) {
+    if (tries_static_tiles(problem)) {
       const std::vector<Config> one_group = static_candidates(numerics, problem.matrices(), problem.rows, problem.n);
       found.insert(found.end(), one_group.begin(), one_group.end());
     }

@@ -164,23 +164,20 @@ inline std::vector<Config> grouped_candidates(Numerics numerics, int matrices, s
   return found;
 }
 
-/// Up to so many dense rows static tiles are tried.
-inline constexpr std::int64_t max_static_rows = 256;
-
 /// How many blocks divide K, in clusters. Measured with weights from memory
 /// (measurements/static_tiles_h200_2026-11-29.txt.xz): with two blocks a multiprocessor some room is left to the next
 /// launch, whose weights then come early. Large tiles have one block there, and clusters of more blocks find fewer
 /// places.
 constexpr int static_split(const Config& config, std::int64_t tiles) {
   if (config.blocks_resident > 1) {
-    return static_cast<int>(std::clamp<std::int64_t>(200 / tiles, 1, 8));
+    return static_cast<int>(std::clamp<std::int64_t>(200 / tiles, 1, pipeline::max_split_blocks));
   }
   struct Limit {
     int split;
-    int most_blocks;
+    int max_blocks;
   };
   for (const Limit& limit : {Limit{8, 112}, Limit{4, 112}, Limit{3, 100}, Limit{2, 132}}) {
-    if (limit.split * tiles <= limit.most_blocks) {
+    if (limit.split * tiles <= limit.max_blocks) {
       return limit.split;
     }
   }
@@ -246,6 +243,7 @@ inline constexpr std::array small_configs{
            .split_k = 2,
            .loader_registers = 40,
            .math_registers = 216},
+    Config{.math_warpgroups = 1, .block_tokens = 64, .stages = 3, .split_k = 4},
     Config{.numerics = Numerics::fast, .block_tokens = 8, .stages = 2, .overlap = Overlap::none},
     Config{.numerics = Numerics::fast, .block_tokens = 32, .blocks_per_slot = 1, .stages = 4},
     Config{.numerics = Numerics::fast,
