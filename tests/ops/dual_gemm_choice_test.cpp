@@ -70,8 +70,8 @@ Case parse_case(const std::string& line) {
   return one;
 }
 
-// The choices that were made by three planners in the words of two are still made by one.
-TEST(DualGemmChoice, IsWhatItWasBeforeStrategiesWereObjects) {
+// A choice changes on purpose only: whoever changes one has measured it.
+TEST(DualGemmChoice, IsWhatWasRecorded) {
   std::ifstream file(THRESHER_SOURCE_DIR "/tests/ops/dual_gemm_choices.txt");
   std::string choice;
   std::size_t cases = 0;

@@ -150,9 +150,19 @@ double promoting_share(const Config& config) {
   return config.by_turns ? 0.39 : config.block_outputs > 96 ? 0.63 : config.block_outputs > 64 ? 0.60 : 0.54;
 }
 
+/// Of one matrix of 16 bits and many rows, measured too (measurements/plain_tiles_h200_2026-11-29.txt.xz); 0: not
+/// measured.
+double matrix_share(const ProductProblem& problem, const Config& config) {
+  if (promotes(config)) {
+    return promoting_share(config);
+  }
+  return problem.is_dense() && is_16_bit(problem.a) ? 0.84 : 0;
+}
+
 /// Measured with static tiles, whose weights come while the launch ahead ends
-/// (measurements/static_tiles_h200_2026-11-29.txt.xz); 0: not measured.
-double dram_share(const Config& config) { return config.static_tiles ? 1.0 : 0; }
+/// (measurements/static_tiles_h200_2026-11-29.txt.xz); two blocks of a multiprocessor are a little slower in whole
+/// layers (measurements/gate_up_tiles_h200_2026-11-29.txt.xz). 0: not measured.
+double dram_share(const Config& config) { return config.static_tiles ? (config.blocks_resident > 1 ? 0.97 : 1.0) : 0; }
 
 // --- launch
 
@@ -269,7 +279,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                                                      .k = config.block_k,
                                                      .weights_are_rows = !tokens_are_rows,
                                                      .type = matrix_type(config.operand),
-                                                     .matrix_share = promotes(config) ? promoting_share(config) : 0,
+                                                     .matrix_share = matrix_share(problem, config),
                                                      .stages = config.stages,
                                                      .split_k = config.split_k,
                                                      .blocks_per_multiprocessor = config.blocks_resident,

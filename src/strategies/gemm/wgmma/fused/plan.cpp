@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/integers.hpp"
 #include "strategies/gemm/formats.hpp"
 #include "strategies/gemm/infeasible.hpp"
 #include "strategies/gemm/output_quantization.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 /// Few tokens leave a kernel waiting for memory from its first moment: starting it before the last one has ended pays
 /// there, and costs elsewhere (docs/design/kernels/dual-gemm.md).
-constexpr std::int64_t max_tokens_of_dependent_launch = 128;
+constexpr std::int64_t max_rows_bound_by_memory = 128;
 
 constexpr int max_columns = 256;
 constexpr int max_box_rows = 256;
@@ -29,6 +30,8 @@ constexpr int min_other_registers = 24;
 constexpr int other_registers = 32;
 
 constexpr int max_stages = 8;
+constexpr int max_even_rounds = 8;
+constexpr int min_even_outputs = 24;
 constexpr int reallocated_loader_registers = 40;
 constexpr int max_math_registers = 240;
 
@@ -144,10 +147,27 @@ bool takes_tiles_as_it_can(const Config& config) {
   return config.order == Order::pingpong ? config.persistent : !config.persistent || config.split_k == 1;
 }
 
-/// 48, 80 and 112: what divides rows of weights among the multiprocessors evenly. One matrix has twice the columns.
-std::vector<int> tile_outputs(const Config& config) {
-  return config.matrices == 2 ? std::vector<int>{32, 48, 64, 80, 96, 112, 128}
-                              : std::vector<int>{32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+/// Whether memory bounds gate and up. Few rows of one matrix take static tiles (strategies/gemm/wgmma/tiles.hpp).
+bool waits_for_memory(const ProductProblem& problem) {
+  return problem.matrices() == 2 && problem.rows <= max_rows_bound_by_memory;
+}
+
+/// Usual widths, and where memory is the bound, for each number of rounds the narrowest that needs no more. One matrix
+/// has twice the columns.
+std::vector<int> tile_outputs(const ProductProblem& problem, int multiprocessors) {
+  if (problem.matrices() == 1) {
+    return {32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
+  }
+  std::vector<int> found{32, 48, 64, 80, 96, 112, 128};
+  for (int rounds = 1; waits_for_memory(problem) && rounds <= max_even_rounds; ++rounds) {
+    const std::int64_t outputs = round_up(ceil_div(problem.n, std::int64_t{multiprocessors} * rounds), 8);
+    if (outputs >= min_even_outputs && outputs <= max_columns / 2) {
+      found.push_back(narrow(outputs));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 std::vector<Config> all_candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
@@ -158,7 +178,7 @@ std::vector<Config> all_candidates(const ProductProblem& problem, const Config& 
   for (const int tokens : {64, 128, 256}) {
     config.math_warpgroups = own.order == Order::pingpong || tokens > 64 ? 2 : 1;
     config.warpgroup_tiles = tokens / 64 / (own.order == Order::pingpong ? 1 : config.math_warpgroups);
-    for (const int outputs : tile_outputs(own)) {
+    for (const int outputs : tile_outputs(problem, device.multiprocessors)) {
       config.block_outputs = outputs;
       for (const int split : {1, 2}) {
         config.split_k = split;
@@ -176,6 +196,38 @@ std::vector<Config> all_candidates(const ProductProblem& problem, const Config& 
     }
   }
   return all;
+}
+
+// --- work
+
+/// The tiles that multiprocessors wait for in the last round, as a share of all. From the third round on, blocks that
+/// are served early take a few tiles more.
+double idle_share(std::int64_t blocks, std::int64_t slots) {
+  const std::int64_t whole = blocks / slots;
+  const std::int64_t taken_early = whole > 1 ? whole * slots * 3 / 100 : 0;
+  const std::int64_t rounds = std::max<std::int64_t>(1, ceil_div(blocks - taken_early, slots));
+  return std::max(0.0, static_cast<double>(rounds * slots) / static_cast<double>(blocks) - 1);
+}
+
+/// The share of memory's rate that few rows reach: less where multiprocessors wait in the last round, where blocks
+/// have their tiles dealt out beforehand, and where weights are read again
+/// (measurements/gate_up_tiles_h200_2026-11-29.txt.xz). 0: not measured.
+double dram_share(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
+  if (!waits_for_memory(problem)) {
+    return 0;
+  }
+  const std::int64_t row_tiles = ceil_div(problem.rows, block_tokens(config));
+  const std::int64_t blocks = row_tiles * ceil_div(problem.n, config.block_outputs) * config.split_k;
+  const std::int64_t slots = device.resident_blocks(config.multicast * config.split_k, 1);
+  const double loss = std::min(0.3 * idle_share(blocks, slots), 0.08) +
+                      (config.persistent && blocks > slots ? 0.1 : 0) + 0.3 * static_cast<double>(row_tiles - 1);
+  return (block_tokens(config) > 64 ? 0.90 : 0.98) / (1 + loss);
+}
+
+/// How much longer a step of many rows takes where pairs of blocks divide K, measured with K of 14336 and 25600
+/// (measurements/plain_tiles_h200_2026-11-29.txt.xz).
+double step_factor(const ProductProblem& problem, const Config& config) {
+  return config.split_k > 1 && problem.rows > max_rows_bound_by_memory ? 1.15 : 1;
 }
 
 /// A problem of a few tiles for `config`.
@@ -236,7 +288,7 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
     Config config{.order = order,
                   .operand = number_of(problem.a),
                   .persistent = order == Order::pingpong,
-                  .dependent_launch = problem.rows <= max_tokens_of_dependent_launch};
+                  .dependent_launch = problem.rows <= max_rows_bound_by_memory};
     set_outputs(config, problem);
     return config;
   }
@@ -256,19 +308,22 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
                                         const DeviceSpec& device) {
     return all_candidates(problem, own, knobs, device);
   }
-  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
-    return {{tiled_kernel(problem, {.weight_rows = config.matrices * config.block_outputs,
-                                    .slot_weight_rows = slot_weights(config),
-                                    .tokens = block_tokens(config),
-                                    .k = config.block_k,
-                                    .walks = passes(config),
-                                    .stages = config.stages,
-                                    .cluster = config.multicast * config.split_k,
-                                    .split_k = config.split_k,
-                                    .persistent = config.persistent,
-                                    .tma_stores = config.epilogue == Epilogue::tma,
-                                    .hides_epilogue = order == Order::pingpong,
-                                    .dependent_launch = config.dependent_launch})}};
+  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
+    TiledKernel kernel = tiled_kernel(problem, {.weight_rows = config.matrices * config.block_outputs,
+                                                .slot_weight_rows = slot_weights(config),
+                                                .tokens = block_tokens(config),
+                                                .k = config.block_k,
+                                                .walks = passes(config),
+                                                .stages = config.stages,
+                                                .cluster = config.multicast * config.split_k,
+                                                .split_k = config.split_k,
+                                                .persistent = config.persistent,
+                                                .tma_stores = config.epilogue == Epilogue::tma,
+                                                .hides_epilogue = order == Order::pingpong,
+                                                .dependent_launch = config.dependent_launch,
+                                                .dram_share = dram_share(problem, config, device)});
+    kernel.steps *= step_factor(problem, config);
+    return {{kernel}};
   }
   static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
     return planned_call(problem, config);
