@@ -150,8 +150,7 @@ double promoting_share(const Config& config) {
   return config.by_turns ? 0.39 : config.block_outputs > 96 ? 0.63 : config.block_outputs > 64 ? 0.60 : 0.54;
 }
 
-/// Of one matrix of 16 bits and many rows, measured too (measurements/plain_tiles_h200_2026-11-29.txt.xz); 0: not
-/// measured.
+/// Measured with one matrix of 16 bits too (measurements/plain_tiles_h200_2026-11-29.txt.xz). 0: not measured.
 double matrix_share(const ProductProblem& problem, const Config& config) {
   if (promotes(config)) {
     return promoting_share(config);
