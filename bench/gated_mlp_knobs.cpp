@@ -66,7 +66,7 @@ class Data {
 
   [[nodiscard]] std::size_t sets() const { return packed_.size(); }
   [[nodiscard]] const PackedGatedMlpWeights& weights(std::size_t set) const { return packed_[set]; }
-  [[nodiscard]] Tensor x() const { return matrix(x_.tensor); }
+  [[nodiscard]] Tensor x() const { return x_.tensor; }
   [[nodiscard]] Tensor out() const {
     return Tensor::contiguous(out_.data(), Format::bf16, {problem_.tokens, problem_.hidden_size}, out_.device());
   }

@@ -155,7 +155,7 @@ double matrix_share(const ProductProblem& problem, const Config& config) {
   if (promotes(config)) {
     return promoting_share(config);
   }
-  return problem.is_dense() && is_16_bit(problem.a) ? 0.84 : 0;
+  return problem.is_dense() && is_16_bit(problem.a) ? 0.81 : 0;
 }
 
 /// Measured with static tiles, whose weights come while the launch ahead ends
