@@ -250,9 +250,9 @@ TEST(AttentionChoice, QueriesInFP8GoWhereOthersGo) {
             std::string::npos);
 }
 
-/// One sequence is decoded in one launch where its tiles' clusters are resident at once and read the keys as fast as
-/// all multiprocessors do, or nearly.
-TEST(AttentionChoice, OneShortSequenceHasAClusterForEachTile) {
+/// Few short sequences are decoded in one launch. Clusters have to read the keys as fast as all multiprocessors do, or
+/// nearly, and one long sequence among others must not be left to few blocks.
+TEST(AttentionChoice, FewShortSequencesHaveClusters) {
   AttentionProblem problem{.queries = 1, .head_dim = 128, .format = Format::bf16, .causal = true};
   problem.variable_length = true;
   problem.page_size = 16;
@@ -271,7 +271,12 @@ TEST(AttentionChoice, OneShortSequenceHasAClusterForEachTile) {
                            {1, 1, 1024, "8", 1},
                            {1, 1, 65536, "1", 2},
                            {1, 8, 32768, "1", 2},
-                           {2, 8, 1024, "1", 2}}) {
+                           {2, 8, 1024, "4", 1},
+                           {8, 8, 1024, "2", 1},
+                           {8, 8, 2048, "2", 1},
+                           {8, 8, 4096, "1", 2},
+                           {32, 8, 1024, "2", 1},
+                           {33, 8, 1024, "1", 2}}) {
     problem.batch = problem.queries = on.batch;
     problem.kv_heads = on.kv_heads;
     problem.heads = 4 * on.kv_heads;

@@ -179,6 +179,15 @@ std::vector<Decode> decodes() {
   all.push_back(decode("clusters_of_lengths", plain, 1, {1, 17, 4000, 0, 64, 65, 63, 700}, {{"cluster", "2"}}));
   all.push_back(
       decode("clusters_of_more_tiles_than_fit", plain, 5, std::vector<std::int32_t>(40, 300), {{"cluster", "8"}}));
+  std::vector<std::int32_t> uneven;
+  for (int i = 0; i < 20; ++i) {
+    uneven.push_back(i * 611 % 2100);
+  }
+  for (const char* const cluster : {"2", "4", "8"}) {
+    const Knobs knobs{{"cluster", cluster}};
+    all.push_back(decode(std::string("clusters_of_several_tiles_") + cluster, plain, 1, uneven, knobs));
+    all.push_back(decode(std::string("fp8_clusters_of_several_tiles_") + cluster, with_fp8(plain), 3, uneven, knobs));
+  }
   all.push_back(decode("cluster_everything", everything, 4, {1500}, {{"cluster", "8"}}));
   all.push_back(decode("cluster_wide_heads", pages_of(16, 16, 2, 256, Format::bf16), 1, {1500}, {{"cluster", "8"}}));
   all.push_back(decode("cluster_pages_of_one", pages_of(1, 32, 8, 128, Format::bf16), 1, {1500}, {{"cluster", "8"}}));
@@ -189,6 +198,18 @@ std::vector<Decode> decodes() {
   }
   all.push_back(decode("many_sequences", pages_of(16, 8, 2, 64, Format::bf16), 1, many));
   return all;
+}
+
+Decode decode_named(const std::string& name) {
+  const std::vector<Decode> all = decodes();
+  return *std::find_if(all.begin(), all.end(), [&](const Decode& on) { return on.name == name; });
+}
+
+/// Sequences of different lengths, with two launches and with clusters.
+std::vector<Decode> uneven_decodes() {
+  Decode two_launches = decode_named("lengths");
+  two_launches.knobs = {{"cluster", "1"}};
+  return {two_launches, decode_named("clusters_of_several_tiles_2"), decode_named("clusters_of_several_tiles_8")};
 }
 
 /// Chunks of prompts beside decode, of which `queries` belong to each sequence in turn.
@@ -332,7 +353,9 @@ void expect_the_same_bits(const Decode& on) {
 }
 
 TEST_F(CudaPagedAttentionPlan, AThousandRunsGiveTheSameBits) {
-  expect_the_same_bits(decodes()[2]);
+  for (const Decode& on : uneven_decodes()) {
+    expect_the_same_bits(on);
+  }
   for (const Decode& on : prefills()) {
     if (repeated.contains(on.name)) {
       expect_the_same_bits(on);
@@ -376,22 +399,23 @@ TEST_F(CudaPagedAttentionPlan, AGraphFollowsTheLengths) {
 }
 
 TEST_F(CudaPagedAttentionPlan, DependentLaunchesGiveTheSameBits) {
-  const Decode on = decodes()[2];
-  AttentionCase c(on.problem, test::Order::heads_first, on.cu_q, on.used);
-  PagesOnGpu on_gpu(c);
-  std::vector<std::uint16_t> first;
-  for (const bool dependent : {false, true}) {
-    const Attention attention =
-        plan(Device::cuda(0), on.problem, {.strategy = "stream_k", .dependent_launch = dependent});
-    const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
-    for (int i = 0; i < 50; ++i) {
-      attention.run({}, on_gpu.tensors, workspace.data());
+  for (const Decode& on : uneven_decodes()) {
+    AttentionCase c(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    PagesOnGpu on_gpu(c);
+    std::vector<std::uint16_t> first;
+    for (const bool dependent : {false, true}) {
+      const Attention attention =
+          plan(Device::cuda(0), on.problem, {.strategy = "stream_k", .knobs = on.knobs, .dependent_launch = dependent});
+      const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
+      for (int i = 0; i < 50; ++i) {
+        attention.run({}, on_gpu.tensors, workspace.data());
+      }
+      on_gpu.fetch();
+      if (first.empty()) {
+        first = c.o;
+      }
+      EXPECT_EQ(c.o, first) << on.name;
     }
-    on_gpu.fetch();
-    if (first.empty()) {
-      first = c.o;
-    }
-    EXPECT_EQ(c.o, first);
   }
 }
 

@@ -93,15 +93,14 @@ Knobs knobs_of(const StreamKConfig& config) {
           {"heads", std::to_string(config.heads)},   {"cluster", std::to_string(config.cluster)}};
 }
 
-EmulatedCall call_of(AttentionCase& host, const StreamKConfig& config) {
+EmulatedCall call_of(AttentionCase& host, const StreamKConfig& config, const DeviceSpec& device = device_spec("H200")) {
   add_kernels();
   std::vector<NamedTensor> named;
   const auto tensors = in_order(host.tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     named.push_back({tensor_names[i], tensors[i]});
   }
-  return {stream_k_strategy().plan(host.problem, knobs_of(config), device_spec("H200")), std::move(named),
-          test::compiled_in_kernel};
+  return {stream_k_strategy().plan(host.problem, knobs_of(config), device), std::move(named), test::compiled_in_kernel};
 }
 
 emulator::Options schedule(std::uint64_t seed) {
@@ -116,7 +115,15 @@ struct Case {
   StreamKConfig config;
   std::vector<std::int32_t> cu_q;
   std::vector<std::int32_t> used;
+  DeviceSpec device = device_spec("H200");
 };
+
+/// So few clusters that each has several tiles.
+Case on_few_clusters(Case on) {
+  on.name += "_on_few";
+  on.device.resident_clusters = {3, 2, 1};
+  return on;
+}
 
 AttentionProblem paged(std::int64_t group, std::int64_t head_dim, std::int64_t page, Format format) {
   AttentionProblem problem{.batch = 4, .heads = 2 * group, .kv_heads = 2, .head_dim = head_dim, .format = format};
@@ -197,7 +204,23 @@ std::vector<Case> cases() {
   return all;
 }
 
-/// A cluster for each tile: more chunks than blocks, fewer, none, and tiles that see different ones.
+Case clustered(Case on) {
+  on.config = cluster_wide_keys;
+  return on;
+}
+
+/// Sequences of as many queries each.
+Case alike_queries(std::string name, const AttentionProblem& problem, const StreamKConfig& config, std::int32_t queries,
+                   std::vector<std::int32_t> used) {
+  std::vector<std::int32_t> cu_q;
+  for (std::size_t i = 0; i <= used.size(); ++i) {
+    cu_q.push_back(static_cast<std::int32_t>(i) * queries);
+  }
+  return with_lengths(std::move(name), problem, config, std::move(cu_q), std::move(used));
+}
+
+/// Clusters that have a tile and clusters that have several: more chunks than blocks, fewer, none, and tiles that see
+/// different ones.
 std::vector<Case> clustered_cases() {
   std::vector<Case> all;
   AttentionProblem p = paged(4, 64, 16, Format::fp16);
@@ -209,6 +232,20 @@ std::vector<Case> clustered_cases() {
   all.push_back(pairs_of_heads_alike("cluster_fp8_pairs_of_heads", cluster_paired_heads));
   all.push_back(single_rows("cluster_single_rows_softcap", cluster_other_values));
   all.push_back(pages_of_twelve("cluster_fp8_pages_of_twelve", cluster_narrow_values));
+  for (std::size_t i = 2, alone = all.size(); i < alone; ++i) {
+    all.push_back(on_few_clusters(all[i]));
+  }
+  p.sinks = false;
+  all.push_back(on_few_clusters(alike_queries("cluster_of_tiles_alike", p, cluster_wide_keys, 1, {250, 225, 256})));
+  all.push_back(
+      on_few_clusters(alike_queries("cluster_of_speculative_tokens", p, cluster_wide_keys, 3, {70, 400, 3, 190})));
+  std::vector<std::int32_t> many;
+  for (std::int32_t i = 0; i < 130; ++i) {
+    many.push_back(i * 37 % 70);
+  }
+  p.heads = 4;
+  p.kv_heads = 1;
+  all.push_back(on_few_clusters(alike_queries("cluster_of_many_sequences", p, cluster_wide_keys, 1, many)));
   return all;
 }
 
@@ -224,7 +261,7 @@ class StreamKEmulated : public testing::TestWithParam<Case> {};
 
 TEST_P(StreamKEmulated, IsRightAndTheSameOnEverySchedule) {
   AttentionCase host(GetParam().problem, test::Order::heads_first, GetParam().cu_q, GetParam().used);
-  EmulatedCall call = call_of(host, GetParam().config);
+  EmulatedCall call = call_of(host, GetParam().config, GetParam().device);
   std::vector<std::uint16_t> first;
   for (const std::uint64_t seed : {0, 1, 2, 3, 17}) {
     std::fill(host.o.begin(), host.o.end(), AttentionCase::poison);
@@ -282,11 +319,9 @@ TEST(StreamK, ShiftsFollowTheLogitsOfManyPages) {
 
 /// What the workspace holds is nothing to a call, whatever its lengths.
 TEST(StreamK, EveryCallFollowsItsOwnLengths) {
-  for (const StreamKConfig& config : {wide_keys, cluster_wide_keys}) {
-    Case on = cases().front();
-    on.config = config;
+  for (Case on : {cases().front(), clustered(cases().front()), on_few_clusters(clustered(cases().front()))}) {
     AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
-    EmulatedCall call = call_of(host, on.config);
+    EmulatedCall call = call_of(host, on.config, on.device);
     for (const std::vector<std::int32_t>& used :
          {on.used, {300, 1, 0, 0}, {64, 0, 0, 65}, {1, 1, 0, 1}, {0, 0, 0, 0}, {63, 1, 0, 64}, on.used}) {
       host.cu_seqlens_k = used;
@@ -301,7 +336,7 @@ TEST(StreamK, EveryCallFollowsItsOwnLengths) {
   }
 }
 
-/// A tile's cluster may be there and the tile not, where fewer queries are used than the call may have.
+/// A cluster may be there and no tile for it, where fewer queries are used than the call may have.
 TEST(StreamK, AClusterWithoutATileHasNothingToDo) {
   const Case on = with_lengths("", paged(4, 64, 16, Format::fp16), cluster_wide_keys, {0, 1, 2, 3, 9}, {300, 1, 0, 65});
   AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);

@@ -180,7 +180,7 @@ struct StreamKConfig {
   /// Heads of keys that a chunk has, one behind the other. Rows narrower than what L2 loads at a time come with those
   /// of the next head. As many warps for each.
   int heads = 1;
-  /// So many blocks share the chunks of one tile and merge it through each other's shared memory. With 1 all blocks
+  /// So many blocks share the chunks of some tiles and merge them through each other's shared memory. With 1 all blocks
   /// share the chunks of all tiles, and a second launch merges their parts.
   int cluster = 1;
   bool operator==(const StreamKConfig&) const = default;
@@ -191,10 +191,7 @@ struct StreamKConfig {
   TH_DEVICE constexpr int keys() const { return head_warps() * keys_per_warp; }
   /// Query rows of a tile, of all its heads of keys.
   TH_DEVICE constexpr int tile_rows() const { return rows * heads; }
-  /// A cluster has a tile.
   TH_DEVICE constexpr bool is_clustered() const { return cluster > 1; }
-  /// The rows of them that a block of a cluster merges.
-  TH_DEVICE constexpr int own_rows() const { return (tile_rows() + cluster - 1) / cluster; }
   /// Several, since each issues its copies one after the other.
   TH_DEVICE constexpr int loader_warps() const { return boxes || warps > 4 || rows > 8 ? 4 : 8; }
   TH_DEVICE constexpr int threads() const { return (warps + loader_warps()) * 32; }
@@ -212,16 +209,21 @@ struct StreamKConfig {
   }
   /// A maximum and a sum of each row from each warp.
   TH_DEVICE constexpr u32 sums_offset() const { return merge_offset() + merge_bytes(); }
-  /// Parts of a block's own rows from each block of its cluster: float32 outputs, then a maximum and a sum of each.
+  /// Parts of the rows that a block merges, of at most two tiles: float32 outputs, then a maximum and a sum of each.
   TH_DEVICE constexpr u32 parts_offset() const { return sums_offset() + static_cast<u32>(warps * rows) * 8; }
   TH_DEVICE constexpr u32 part_bytes() const { return static_cast<u32>(value_dim) * 4 + 8; }
-  TH_DEVICE constexpr u32 parts() const { return is_clustered() ? static_cast<u32>(cluster * own_rows()) : 0; }
+  /// At most, of one tile: as many from each of its blocks as the block with the most rows merges.
+  TH_DEVICE constexpr u32 tile_parts() const {
+    return is_clustered() ? static_cast<u32>(tile_rows() + cluster - 1) : 0;
+  }
+  TH_DEVICE constexpr u32 parts() const { return 2 * tile_parts(); }
   TH_DEVICE constexpr u32 barrier_offset() const { return parts_offset() + parts() * part_bytes(); }
   TH_DEVICE constexpr u32 barriers() const { return 3 * static_cast<u32>(stages) + (is_clustered() ? 1 : 0); }
   TH_DEVICE constexpr u32 directory_offset() const { return barrier_offset() + barriers() * barrier_bytes; }
-  /// Four words of each sequence, and two of all of them.
+  /// Words of the directory: of each sequence, and two of all of them. With clusters sequences are in another order.
+  TH_DEVICE constexpr u32 sequence_words() const { return is_clustered() ? 5 : 4; }
   TH_DEVICE constexpr u32 shared_bytes(u32 sequences) const {
-    return (directory_offset() + (4 * sequences + 2) * 4 + 15) / 16 * 16;
+    return (directory_offset() + (sequence_words() * sequences + 2) * 4 + 15) / 16 * 16;
   }
 };
 

@@ -6,19 +6,13 @@
 /// equal share of neighbouring units, wherever items begin and end. An item that one block has whole is finished there.
 /// For any other item, each block stores a part, and a second launch merges the parts. A block has at most two parts:
 /// of the item that another block began, and of the one that it began and left to the next. Where items are alike,
-/// blocks end where items do, as far as their shares stay about equal. Or each item has a cluster, and there is no
+/// blocks end where items do, as far as their shares stay about equal. Or clusters have whole items, and there is no
 /// second launch (stream_k_cluster.hpp).
 #include "pipeline/attention/stream_k_cluster.hpp"
 
 namespace thresher::pipeline::attention {
 
-/// Units [first, last) of the call.
-struct Units {
-  u32 first;
-  u32 last;
-};
-
-/// The units of a call. Where items have clusters, each is one unit.
+/// The units of a call. Where clusters have items, the number of items.
 struct Extent {
   u32 units;
   u32 item_units;  ///< of every item; 0 where items differ
@@ -90,23 +84,15 @@ TH_DEVICE u32 sharing_blocks(u32 units) {
   return most < blocks ? (most == 0 ? 1 : most) : blocks;
 }
 
-/// A block's share of an item: all of it, or a part, which has a place of its own.
-struct ItemShare {
-  u32 first;  ///< of the item's units
-  u32 end;
-  bool is_whole;
-  bool begins;
-  u32 place;  ///< of the part
-};
-
 /// The requirements of the skeleton on an operation.
 ///
 /// One thread calls `prefetch` first of all. One warp makes the call's `Directory` in shared memory for all; it gives
 /// flags of each lane. The lanes of the other loading warps `prefetch_block_table` before earlier grids have ended.
 ///
 /// An Item has `first_unit`, `units`, of which the first `chunks` bring keys, and `rows`. The directory's `find` gives
-/// the item of a unit, and `next` the one behind another. A loading warp's lanes look up `pages` of an item and
-/// `copy_chunk` into a slot, and `report` flags at the end: what was wrong with the call.
+/// the item of a unit, and `next` the one behind another. For clusters `find` gives an item by its number, the longest
+/// first where there are few sequences, and an Item has a `place` too. A loading warp's lanes look up `pages` of an
+/// item and `copy_chunk` into a slot, and `report` flags at the end: what was wrong with the call.
 ///
 /// Each multiplying warp does `load_queries` of an item, which may be while it still finalizes the one before it. Then
 /// it does `begin`, `process_chunk`, which waits for the slot itself, and `finalize`. `store_partials` puts eight rows
@@ -117,7 +103,8 @@ template <class Operation, StreamKConfig config>
 concept StreamKOperation =
     requires(const Operation& operation, const typename Operation::Item& item, typename Operation::State& state,
              typename Operation::Pages& pages, const typename Operation::Directory& directory, const StreamKSlot& slot,
-             const StreamKMemory<config>& memory, const ItemShare& share, u32 index, const PartPlace& place) {
+             const StreamKMemory<config>& memory, const ItemShare& share, u32 index, const PartPlace& place,
+             const RowParts& parts) {
       { operation.directory(memory.directory()) } -> Same<typename Operation::Directory>;
       { directory.make() } -> Same<u32>;
       { directory.extent() } -> Same<Extent>;
@@ -136,7 +123,7 @@ concept StreamKOperation =
       { operation.combine_row(item, memory, share, index, index) } -> Same<void>;
       { operation.record_split_item(item, index) } -> Same<void>;
       { operation.send_row(memory, place, index, index) } -> Same<void>;
-      { operation.merge_cluster_row(item, memory, index, index, index, index) } -> Same<void>;
+      { operation.merge_cluster_row(item, memory, parts, index, index) } -> Same<void>;
     };
 
 template <StreamKConfig config, class Operation>
@@ -150,20 +137,7 @@ class StreamK {
 
   TH_DEVICE void load(u32 loader, u32 flags) const {
     debug::role("load", loader);
-    typename Block::Cursor cursor{0, Phase{1}};
-    if (own_.first < own_.last) {
-      Item item = directory_.find(own_.first);
-      TH_NO_UNROLL
-      for (u32 unit = own_.first;;) {
-        const ItemShare share = share_of_item(item, unit);
-        flags |= work_.load_chunks(item, chunks_of(item, share), cursor);
-        unit = item.first_unit + share.end;
-        if (unit == own_.last) {
-          break;
-        }
-        item = directory_.next(item);
-      }
-    }
+    flags |= work_.load(*this, own_);
     operation_.report(loader, flags);
   }
 
@@ -171,11 +145,25 @@ class StreamK {
     debug::role("math", warp);
     bool leaves = false;
     if (own_.first < own_.last) {
-      leaves = attend(warp);
+      const Item last = work_.multiply(*this, own_, warp);
+      leaves = last.first_unit >= own_.first && last.first_unit + last.units > own_.last;
     }
     if (!leaves && warp == 0 && warp::lane() == 0) {
       operation_.record_split_item(Item{}, 0);
     }
+  }
+
+  TH_DEVICE Item first() const { return directory_.find(own_.first); }
+  TH_DEVICE Item next(const Item& of) const { return directory_.next(of); }
+  /// Records the item if others go on with it.
+  TH_DEVICE void begin(const Item& item, const ItemShare& share, u32 warp) const {
+    if (share.begins && !share.is_whole && warp == 0 && warp::lane() == 0) {
+      operation_.record_split_item(item, shares_.owner(item.first_unit + item.units - 1) - block_ + 1);
+    }
+  }
+  TH_DEVICE void get_ready() const {}
+  TH_DEVICE void take_row(const Item& item, const ItemShare& share, u32 head, u32 row) const {
+    operation_.combine_row(item, memory_, share, head, row);
   }
 
  private:
@@ -189,55 +177,6 @@ class StreamK {
         shares_(extent_, sharing_blocks<config>(extent_.units), config.aligned),
         block_(launch::block_index().x),
         own_(block_ < shares_.blocks() ? shares_.of(block_) : Units{0, 0}) {}
-
-  /// Processes the block's share. Whether others go on with an item that it began.
-  TH_DEVICE bool attend(u32 warp) const {
-    typename Block::Cursor cursor;
-    typename Operation::State state;
-    Item item = directory_.find(own_.first);
-    operation_.load_queries(item, state);
-    TH_NO_UNROLL
-    for (u32 unit = own_.first;;) {
-      const ItemShare share = share_of_item(item, unit);
-      const bool leaves = share.begins && !share.is_whole;
-      if (leaves) {
-        record_split_item(item, warp);
-      }
-      work_.process_chunks(item, chunks_of(item, share), state, cursor);
-      const bool is_first = unit == own_.first;
-      unit = item.first_unit + share.end;
-      const bool is_last = unit == own_.last;
-      Item next = item;
-      if (!is_last) {
-        next = directory_.next(item);
-        operation_.load_queries(next, state);
-      }
-      work_.merge(item, state, warp, is_first,
-                  [&](u32 head, u32 row) { operation_.combine_row(item, memory_, share, head, row); });
-      if (is_last) {
-        return leaves;
-      }
-      item = next;
-    }
-  }
-
-  TH_DEVICE ItemShare share_of_item(const Item& item, u32 unit) const {
-    const u32 first = unit - item.first_unit;
-    const u32 rest = own_.last - item.first_unit;
-    const u32 end = rest < item.units ? rest : item.units;
-    const bool begins = first == 0;
-    return {first, end, begins && end == item.units, begins, 2 * block_ + (begins ? 1 : 0)};
-  }
-
-  TH_DEVICE static Chunks chunks_of(const Item& item, const ItemShare& share) {
-    return {share.first, share.end < item.chunks ? share.end : item.chunks};
-  }
-
-  TH_DEVICE void record_split_item(const Item& item, u32 warp) const {
-    if (warp == 0 && warp::lane() == 0) {
-      operation_.record_split_item(item, shares_.owner(item.first_unit + item.units - 1) - block_ + 1);
-    }
-  }
 
   const Operation& operation_;
   const StreamKMemory<config>& memory_;
@@ -278,7 +217,7 @@ TH_DEVICE void stream_k(const Operation& operation) {
   };
   if constexpr (config.is_clustered()) {
     const StreamKCluster<config, Operation> shares(operation, memory);
-    shares.open(warp == 0 && warp::lane() == 0);
+    shares.open(warp);
     run(shares);
   } else {
     run(StreamK<config, Operation>(operation, memory));

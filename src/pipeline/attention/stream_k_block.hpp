@@ -29,16 +29,16 @@ struct StreamKMemory {
   TH_DEVICE Shared<Vector<float, 2>> sums(u32 warp, u32 row) const {
     return memory.offset_bytes(config.sums_offset()).template as<Vector<float, 2>>().offset(warp * config.rows + row);
   }
-  /// Block `part` of the cluster sends its part of the `place`-th row that this block merges here.
-  TH_DEVICE Shared<float> part(u32 part, u32 place) const {
+  /// A part of a row, which a block of the cluster sends here.
+  TH_DEVICE Shared<float> part(u32 index) const {
     return memory.offset_bytes(config.parts_offset())
         .template as<float>()
-        .offset(part_index(part, place) * static_cast<u32>(config.value_dim));
+        .offset(index * static_cast<u32>(config.value_dim));
   }
-  TH_DEVICE Shared<Vector<float, 2>> part_sums(u32 part, u32 place) const {
+  TH_DEVICE Shared<Vector<float, 2>> part_sums(u32 index) const {
     return memory.offset_bytes(config.parts_offset() + config.parts() * static_cast<u32>(config.value_dim) * 4)
         .template as<Vector<float, 2>>()
-        .offset(part_index(part, place));
+        .offset(index);
   }
   TH_DEVICE Barrier barrier(u32 index) const {
     return Barrier{memory.offset_bytes(config.barrier_offset()).address}.offset(index);
@@ -66,9 +66,6 @@ struct StreamKMemory {
     }
     fence::barrier_init();
   }
-
- private:
-  TH_DEVICE static u32 part_index(u32 part, u32 place) { return part * static_cast<u32>(config.own_rows()) + place; }
 };
 
 /// A slot of the ring, and the phase of its barriers.
@@ -133,10 +130,35 @@ struct EvenSplit {
   }
 };
 
+/// The sum over this lane and all lanes before it.
+TH_DEVICE u32 sum_to_lane(u32 sum) {
+  TH_UNROLL
+  for (u32 distance = 1; distance < 32; distance *= 2) {
+    const u32 other = warp::shuffle_up(sum, distance);
+    sum += warp::lane() >= distance ? other : 0;
+  }
+  return sum;
+}
+
 /// Chunks [first, end) of an item.
 struct Chunks {
   u32 first;
   u32 end;
+};
+
+/// Units [first, last): of the call, or with clusters of the cluster's items.
+struct Units {
+  u32 first;
+  u32 last;
+};
+
+/// A block's share of an item: all of it, or a part, which has a place of its own.
+struct ItemShare {
+  u32 first;  ///< of the item's units
+  u32 end;
+  bool is_whole;
+  bool begins;
+  u32 place;  ///< of the part
 };
 
 template <StreamKConfig config, class Operation>
@@ -149,7 +171,73 @@ class StreamKBlock {
   TH_DEVICE StreamKBlock(const Operation& operation, const StreamKMemory<config>& memory)
       : operation_(operation), memory_(memory) {}
 
-  /// By each loading warp. Gives flags of each lane: what was wrong with the pages.
+  /// By each loading warp: the units `own`. `sharing` gives the first item and the next ones. Gives flags of each lane:
+  /// what was wrong with the pages.
+  template <class Sharing>
+  TH_DEVICE u32 load(const Sharing& sharing, const Units& own) const {
+    u32 flags = 0;
+    Cursor cursor{0, Phase{1}};
+    if (own.first < own.last) {
+      Item item = sharing.first();
+      TH_NO_UNROLL
+      for (u32 unit = own.first;;) {
+        const ItemShare share = share_of_item(item, unit, own);
+        flags |= load_chunks(item, chunks_of(item, share), cursor);
+        unit = item.first_unit + share.end;
+        if (unit == own.last) {
+          break;
+        }
+        item = sharing.next(item);
+      }
+    }
+    return flags;
+  }
+
+  /// By each multiplying warp: the units `own`, of which there are some. `sharing` begins each item, is ready before
+  /// the first is merged, and takes the rows of each. Gives the last item.
+  template <class Sharing>
+  TH_DEVICE Item multiply(const Sharing& sharing, const Units& own, u32 warp) const {
+    Cursor cursor;
+    State state;
+    Item item = sharing.first();
+    operation_.load_queries(item, state);
+    TH_NO_UNROLL
+    for (u32 unit = own.first;;) {
+      const ItemShare share = share_of_item(item, unit, own);
+      sharing.begin(item, share, warp);
+      process_chunks(item, chunks_of(item, share), state, cursor);
+      const bool is_first = unit == own.first;
+      if (is_first) {
+        sharing.get_ready();
+      }
+      unit = item.first_unit + share.end;
+      const bool is_last = unit == own.last;
+      Item next = item;
+      if (!is_last) {
+        next = sharing.next(item);
+        operation_.load_queries(next, state);
+      }
+      merge(item, state, warp, is_first, [&](u32 head, u32 row) { sharing.take_row(item, share, head, row); });
+      if (is_last) {
+        return item;
+      }
+      item = next;
+    }
+  }
+
+ private:
+  TH_DEVICE static ItemShare share_of_item(const Item& item, u32 unit, const Units& own) {
+    const u32 first = unit - item.first_unit;
+    const u32 rest = own.last - item.first_unit;
+    const u32 end = rest < item.units ? rest : item.units;
+    const bool begins = first == 0;
+    return {first, end, begins && end == item.units, begins, 2 * launch::block_index().x + (begins ? 1 : 0)};
+  }
+
+  TH_DEVICE static Chunks chunks_of(const Item& item, const ItemShare& share) {
+    return {share.first, share.end < item.chunks ? share.end : item.chunks};
+  }
+
   TH_DEVICE u32 load_chunks(const Item& item, const Chunks& chunks, Cursor& cursor) const {
     auto pages = operation_.pages(item, chunks.first);
     TH_NO_UNROLL
@@ -161,7 +249,6 @@ class StreamKBlock {
     return pages.flags;
   }
 
-  /// By each multiplying warp, which has the item's queries.
   TH_DEVICE void process_chunks(const Item& item, const Chunks& chunks, State& state, Cursor& cursor) const {
     operation_.begin(state);
     TH_NO_UNROLL
@@ -202,7 +289,6 @@ class StreamKBlock {
     }
   }
 
- private:
   TH_DEVICE StreamKSlot slot(const Cursor& cursor) const {
     return {memory_.keys(cursor.slot), memory_.values(cursor.slot), memory_.keys_full(cursor.slot),
             memory_.values_full(cursor.slot), cursor.phase};

@@ -1,10 +1,11 @@
 #pragma once
-/// Attention over a paged KV cache where each tile of query rows has a cluster. The blocks share the tile's chunks
-/// evenly, whatever the lengths are. They send each other their parts of the rows, into shared memory. One block merges
-/// a row, in the order of the blocks, so that the result does not depend on which was first.
+/// Attention over a paged KV cache where clusters have whole tiles of query rows. A cluster has some tiles, and its
+/// blocks share the chunks of all of them evenly, wherever tiles begin and end. The blocks of a tile send each other
+/// their parts of its rows, into shared memory. One block merges a row, in the order of the blocks, so that the result
+/// does not depend on which was first.
 ///
-/// Barrier of a block, beside those of its ring: parts_full one arrival + the bytes of its rows from every block that
-/// has chunks, used once. It is armed before the cluster's barrier, so that no block's bytes come before their count. A
+/// Barrier of a block, beside those of its ring: parts_full counts one arrival + the bytes of all parts of its rows,
+/// and is used once. It is armed before the cluster's barrier, so that no block's bytes come before their count. A
 /// block ends when it has all that the others sent, and they need nothing more of it.
 #include "pipeline/attention/stream_k_block.hpp"
 
@@ -17,25 +18,77 @@ struct PartPlace {
   RemoteBarrier full;
 };
 
-/// A row of one of a tile's heads.
-struct TileRow {
-  u32 head;
-  u32 row;
+/// The parts of a row in the memory of the block that merges it, in the order of the blocks that sent them.
+struct RowParts {
+  u32 first;
+  u32 stride;
+  u32 count;
+
+  TH_DEVICE u32 index(u32 part) const { return first + part * stride; }
 };
 
-/// Which block merges which rows: they alternate.
+/// The blocks of a cluster that share an item. They merge its rows alternately, numbered over all its heads.
 template <StreamKConfig config>
-struct RowsOfCluster {
-  static constexpr u32 blocks = static_cast<u32>(config.cluster);
+struct Sharers {
+  u32 first;
+  u32 count;
 
-  TH_DEVICE static u32 index(const TileRow& of) { return of.head * static_cast<u32>(config.rows) + of.row; }
-  TH_DEVICE static u32 block_of(const TileRow& of) { return index(of) % blocks; }
-  TH_DEVICE static u32 place_of(const TileRow& of) { return index(of) / blocks; }
-  /// The `place`-th of a block's; its head is none of the tile's where the block has fewer.
-  TH_DEVICE static TileRow row_of(u32 block, u32 place) {
-    const u32 index = place * blocks + block;
-    return {index / static_cast<u32>(config.rows), index % static_cast<u32>(config.rows)};
+  TH_DEVICE u32 block(u32 row) const { return first + row % count; }
+  /// A block shares two items at most: one that it continues, and then one that it begins, whose first block it is.
+  TH_DEVICE RowParts parts(u32 row) const {
+    const u32 own_rows = (static_cast<u32>(config.tile_rows()) + count - 1) / count;
+    const u32 before = row % count == 0 ? config.tile_parts() : 0;
+    return {before + row / count, own_rows, count};
   }
+};
+
+/// The items of a cluster. The clusters take them back and forth, so that each gets longer and shorter ones. There are
+/// at most as many as a warp has lanes; all lanes of a warp call each function.
+template <class Directory, class Item>
+class ClusterItems {
+ public:
+  TH_DEVICE ClusterItems(const Directory& directory, u32 cluster, u32 clusters)
+      : directory_(directory), cluster_(cluster), clusters_(clusters) {
+    const u32 items = directory.extent().units;
+    if (cluster < items) {
+      first_ = at(0, 0);
+    }
+    end_ = first_.units;
+    if (items > clusters) {
+      const u32 lane = warp::lane();
+      end_ = sum_to_lane(number(lane) < items ? directory.find(number(lane)).units : 0);
+    }
+  }
+
+  TH_DEVICE u32 units() const { return warp::shuffle(end_, 31); }
+
+  /// The item of a unit; units are counted from the cluster's first.
+  TH_DEVICE Item find(u32 unit) const {
+    if (unit < first_.units) {
+      return first_;
+    }
+    const u32 place = bits::count_ones(warp::ballot(end_ <= unit));
+    return at(place, warp::shuffle(end_, place - 1));
+  }
+  TH_DEVICE Item next(const Item& of) const { return at(of.place + 1, of.first_unit + of.units); }
+
+ private:
+  /// The number of the cluster's `place`-th item among those of all clusters.
+  TH_DEVICE u32 number(u32 place) const {
+    return place * clusters_ + (place % 2 == 0 ? cluster_ : clusters_ - 1 - cluster_);
+  }
+  TH_DEVICE Item at(u32 place, u32 first_unit) const {
+    Item item = directory_.find(number(place));
+    item.place = place;
+    item.first_unit = first_unit;
+    return item;
+  }
+
+  Directory directory_;
+  u32 cluster_;
+  u32 clusters_;
+  Item first_{};
+  u32 end_;  ///< behind the units of the lane's item; of the only one in all lanes
 };
 
 template <StreamKConfig config, class Operation>
@@ -44,24 +97,26 @@ class StreamKCluster {
   using Block = StreamKBlock<config, Operation>;
   using Item = typename Operation::Item;
 
-  /// Items are numbered as clusters are; of clusters there may be more.
   TH_DEVICE StreamKCluster(const Operation& operation, const StreamKMemory<config>& memory)
-      : operation_(operation), memory_(memory), block_(operation, memory), rank_(cluster::rank()) {
-    const u32 index = launch::block_index().x / Rows::blocks;
-    const auto directory = operation.directory(memory.directory());
-    has_item_ = index < directory.extent().units;
-    if (has_item_) {
-      item_ = directory.find(index);
-      sharers_ = item_.chunks < Rows::blocks ? (item_.chunks == 0 ? 1 : item_.chunks) : Rows::blocks;
+      : operation_(operation),
+        memory_(memory),
+        block_(operation, memory),
+        rank_(cluster::rank()),
+        items_(operation.directory(memory.directory()), launch::block_index().x / blocks,
+               launch::block_count().x / blocks),
+        split_(EvenSplit::among(items_.units(), blocks)),
+        own_{split_.first(rank_), split_.first(rank_ + 1)} {
+    if (has_units()) {
+      first_ = items_.find(own_.first);
     }
   }
 
   /// By all threads of the block: from here on others may send.
-  TH_DEVICE void open(bool is_one_thread) const {
-    if (is_one_thread) {
-      const u32 rows = count_own_rows();
-      if (rows > 0) {
-        memory_.parts_full().arrive_expect_bytes(rows * sharers_ * config.part_bytes());
+  TH_DEVICE void open(u32 warp) const {
+    if (warp == 0 && has_units()) {
+      const u32 parts = count_parts();
+      if (parts > 0 && warp::lane() == 0) {
+        memory_.parts_full().arrive_expect_bytes(parts * config.part_bytes());
       }
     }
     warp::sync();
@@ -70,10 +125,7 @@ class StreamKCluster {
 
   TH_DEVICE void load(u32 loader, u32 flags) const {
     debug::role("load", loader);
-    if (shares()) {
-      typename Block::Cursor cursor{0, Phase{1}};
-      flags |= block_.load_chunks(item_, own_chunks(), cursor);
-    }
+    flags |= block_.load(*this, own_);
     operation_.report(loader, flags);
     warp::sync();
     cluster::wait();
@@ -81,70 +133,106 @@ class StreamKCluster {
 
   TH_DEVICE void multiply(u32 warp) const {
     debug::role("math", warp);
-    if (shares()) {
-      contribute(warp);
-    } else {
+    if (!has_units()) {
       cluster::wait();
+      return;
+    }
+    Item item = block_.multiply(*this, own_, warp);
+    TH_NO_UNROLL
+    while (true) {
+      merge_rows(item, warp);
+      if (item.first_unit <= own_.first) {
+        break;
+      }
+      item = items_.find(own_.first);
+    }
+  }
+
+  TH_DEVICE Item first() const { return first_; }
+  TH_DEVICE Item next(const Item& of) const { return items_.next(of); }
+  TH_DEVICE void begin(const Item&, const ItemShare&, u32) const {}
+  TH_DEVICE void get_ready() const {
+    warp::sync();
+    cluster::wait();
+  }
+  /// Sends the row to the block that merges it, unless this block has its item whole.
+  TH_DEVICE void take_row(const Item& item, const ItemShare& share, u32 head, u32 row) const {
+    if (share.is_whole) {
+      operation_.combine_row(item, memory_, share, head, row);
+      return;
+    }
+    const Sharers<config> sharers = this->sharers(item);
+    const u32 index = head * static_cast<u32>(config.rows) + row;
+    const u32 to = sharers.block(index);
+    const u32 part = sharers.parts(index).index(rank_ - sharers.first);
+    operation_.send_row(memory_,
+                        {cluster::map(memory_.part(part), to), cluster::map(memory_.part_sums(part), to),
+                         cluster::map(memory_.parts_full(), to)},
+                        head, row);
+  }
+
+ private:
+  static constexpr u32 blocks = static_cast<u32>(config.cluster);
+
+  TH_DEVICE bool has_units() const { return own_.first < own_.last; }
+
+  /// By all lanes of a warp.
+  TH_DEVICE Sharers<config> sharers(const Item& item) const {
+    const u32 first = owner(item.first_unit);
+    return {first, owner(item.first_unit + item.units - 1) - first + 1};
+  }
+  /// The block that has the unit: the last one whose share begins no later.
+  TH_DEVICE u32 owner(u32 unit) const {
+    const u32 lane = warp::lane();
+    return bits::count_ones(warp::ballot(lane > 0 && lane < blocks && split_.first(lane) <= unit));
+  }
+
+  /// Calls `use(head, row, parts)` for every `step`-th row that this block merges of an item which blocks share.
+  template <class Use>
+  TH_DEVICE void each_own_row(const Item& item, u32 begin, u32 step, const Use& use) const {
+    const Sharers<config> sharers = this->sharers(item);
+    if (sharers.count == 1) {
+      return;
     }
     TH_NO_UNROLL
-    for (u32 place = warp; place < static_cast<u32>(config.own_rows()); place += static_cast<u32>(config.warps)) {
-      const TileRow own = Rows::row_of(rank_, place);
-      if (is_there(own)) {
-        memory_.parts_full().wait_cluster(Phase{});
-        operation_.merge_cluster_row(item_, memory_, sharers_, place, own.head, own.row);
+    for (u32 index = rank_ - sharers.first + begin * sharers.count; index < static_cast<u32>(config.tile_rows());
+         index += step * sharers.count) {
+      const u32 row = index % static_cast<u32>(config.rows);
+      if (row < item.rows) {
+        use(index / static_cast<u32>(config.rows), row, sharers.parts(index));
       }
     }
   }
 
- private:
-  using Rows = RowsOfCluster<config>;
-
-  TH_DEVICE bool shares() const { return has_item_ && rank_ < sharers_; }
-
-  TH_DEVICE Chunks own_chunks() const {
-    const EvenSplit split = EvenSplit::among(item_.chunks, sharers_);
-    return {split.first(rank_), split.first(rank_ + 1)};
-  }
-
-  TH_DEVICE void contribute(u32 warp) const {
-    typename Block::Cursor cursor;
-    typename Operation::State state;
-    operation_.load_queries(item_, state);
-    block_.process_chunks(item_, own_chunks(), state, cursor);
-    warp::sync();
-    cluster::wait();
-    block_.merge(item_, state, warp, true, [&](u32 head, u32 row) { send({head, row}); });
-  }
-
-  TH_DEVICE bool is_there(const TileRow& row) const {
-    return has_item_ && row.head < static_cast<u32>(config.heads) && row.row < item_.rows;
-  }
-
-  TH_DEVICE u32 count_own_rows() const {
+  /// The parts that others and this block itself send to this one, of its first and its last item.
+  TH_DEVICE u32 count_parts() const {
     u32 count = 0;
-    TH_UNROLL
-    for (u32 place = 0; place < static_cast<u32>(config.own_rows()); ++place) {
-      count += is_there(Rows::row_of(rank_, place)) ? 1 : 0;
+    Item item = first_;
+    TH_NO_UNROLL
+    while (true) {
+      each_own_row(item, 0, 1, [&](u32, u32, const RowParts& parts) { count += parts.count; });
+      if (item.first_unit + item.units >= own_.last) {
+        return count;
+      }
+      item = items_.find(own_.last - 1);
     }
-    return count;
   }
 
-  TH_DEVICE void send(const TileRow& row) const {
-    const u32 to = Rows::block_of(row);
-    const u32 place = Rows::place_of(row);
-    operation_.send_row(memory_,
-                        {cluster::map(memory_.part(rank_, place), to),
-                         cluster::map(memory_.part_sums(rank_, place), to), cluster::map(memory_.parts_full(), to)},
-                        row.head, row.row);
+  TH_DEVICE void merge_rows(const Item& item, u32 warp) const {
+    each_own_row(item, warp, static_cast<u32>(config.warps), [&](u32 head, u32 row, const RowParts& parts) {
+      memory_.parts_full().wait_cluster(Phase{});
+      operation_.merge_cluster_row(item, memory_, parts, head, row);
+    });
   }
 
   const Operation& operation_;
   const StreamKMemory<config>& memory_;
   Block block_;
   u32 rank_;
-  u32 sharers_ = 1;
-  bool has_item_;
-  Item item_{};
+  ClusterItems<typename Operation::Directory, Item> items_;
+  EvenSplit split_;
+  Units own_;
+  Item first_{};
 };
 
 }  // namespace thresher::pipeline::attention

@@ -40,6 +40,14 @@ double max_units(const AttentionProblem& problem, const StreamKConfig& config) {
   return static_cast<double>(max_tiles(problem, config)) * static_cast<double>(max_chunks(problem, config));
 }
 
+/// The clusters of a call: as many as are resident at once, unless each would have more tiles than it keeps track of.
+std::int64_t max_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
+  constexpr std::int64_t tiles_of_cluster = 32;
+  const std::int64_t tiles = max_tiles(problem, config);
+  const std::int64_t resident = device.resident_blocks(config.cluster, 1) / config.cluster;
+  return std::min(tiles, std::max(resident, ceil_div(tiles, tiles_of_cluster)));
+}
+
 constexpr std::uint32_t merging_threads = 128;
 constexpr std::int64_t rows_of_merging_block = 4;
 
@@ -147,11 +155,13 @@ KernelLaunch merging_launch(const AttentionProblem& problem, const StreamKConfig
   return launch;
 }
 
-/// Adds workspace and launches: two, or one with clusters. `blocks` are those that a GPU holds at once.
-void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config, bool dependent,
-                  int blocks, const QueryRange& queries) {
-  const int grid = config.is_clustered() ? static_cast<int>(max_tiles(problem, config) * config.cluster)
-                                         : static_cast<int>(std::min<double>(blocks, max_units(problem, config)));
+/// Adds workspace and launches: two, or one with clusters.
+void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Config& config, const DeviceSpec& device,
+                  const QueryRange& queries) {
+  const bool dependent = config.dependent_launch;
+  const int grid = config.is_clustered()
+                       ? static_cast<int>(max_clusters(problem, config, device) * config.cluster)
+                       : static_cast<int>(std::min<double>(device.multiprocessors, max_units(problem, config)));
   const Pieces pieces = add_pieces(call, config, grid);
   const BindParams bind = [problem, known = known_params(problem, config, grid, queries), offsets = call.workspace,
                            pieces](const CallTensors& tensors, LaunchArguments& out) {
@@ -204,7 +214,7 @@ const KnobTable<Config>& stream_k_knobs() {
        number<Config>("heads", &StreamKConfig::heads, {1, 2},
                       "heads of keys that a chunk has: narrow rows come with those of the head beside them"),
        number<Config>("cluster", &StreamKConfig::cluster, {1, 2, 4, 8, 16},
-                      "blocks that share a tile's chunks and merge it in one launch; 1: two launches"),
+                      "blocks that share the chunks of some tiles and merge them in one launch; 1: two launches"),
        dependent_launch_knob<Config>()}};
   return table;
 }
@@ -217,13 +227,17 @@ std::string kernel(const char* name, const StreamKConfig& config, const KernelFo
                      formats.queries == formats.output ? "" : ", " + element_argument(formats.queries));
 }
 
-/// A cluster has a tile whatever the length of its sequence, which the host does not know. Only with one sequence are
-/// all tiles equally long. All clusters are resident at once, and each block has a chunk.
+/// A cluster has a tile whatever the length of its sequence, which the host does not know. One long sequence among
+/// others would be left to the clusters of its heads. So several sequences have clusters where even the longest leaves
+/// few chunks to a block: it loads 16 of 32 KiB in 7 us. They must also be few enough to be sorted.
 bool is_for_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
-  const std::int64_t blocks = max_tiles(problem, config) * config.cluster;
-  return problem.batch == 1 && config.cluster <= device.max_cluster &&
-         blocks <= device.resident_blocks(config.cluster, 1) &&
-         config.cluster <= std::max<std::int64_t>(2, max_chunks(problem, config));
+  constexpr std::int64_t chunks_of_block = 16;
+  constexpr std::int64_t sorted_sequences = 32;
+  const std::int64_t chunks = max_chunks(problem, config);
+  const bool is_resident = max_tiles(problem, config) * config.cluster <= device.resident_blocks(config.cluster, 1);
+  return config.cluster <= device.max_cluster && config.cluster <= std::max<std::int64_t>(2, chunks) &&
+         (problem.batch == 1 ? is_resident
+                             : problem.batch <= sorted_sequences && chunks <= chunks_of_block * config.cluster);
 }
 
 double output_elements(const AttentionProblem& problem) {
@@ -242,21 +256,48 @@ double moved_bytes(const AttentionProblem& problem, const StreamKConfig& config)
   return keys * columns * config.key_bytes + rows * columns * 2;
 }
 
-TiledKernel work_of_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
+/// The tiles of a call whose sequences are alike.
+std::int64_t assumed_tiles(const AttentionProblem& problem, const StreamKConfig& config) {
+  std::int64_t tiles = 0;
+  for (const AttentionProblem& alike : assumed_sequences(problem)) {
+    tiles += alike.batch * ceil_div(alike.queries * (problem.heads / problem.kv_heads), config.rows);
+  }
+  return tiles * (problem.kv_heads / config.heads);
+}
+
+/// The bytes that all multiprocessors would read in the time in which clusters read the assumed tiles. All clusters
+/// have as many tiles at first. Then some have one more.
+double bytes_of_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
   // Few blocks are assumed to reach at most this multiple of their share of the memory's rate.
   constexpr double max_shares = 1.75;
+  const std::int64_t tiles = assumed_tiles(problem, config);
+  const std::int64_t clusters = max_clusters(problem, config, device);
+  if (tiles == 0) {
+    return 0;
+  }
+  const double tile_bytes = moved_bytes(problem, config) / static_cast<double>(tiles);
+  const auto read = [&](std::int64_t each) {
+    const double shares = max_shares * static_cast<double>(each * config.cluster) / device.multiprocessors;
+    return each == 0 ? 0 : static_cast<double>(each) * tile_bytes / std::min(1.0, shares);
+  };
+  return static_cast<double>(tiles / clusters) * read(clusters) + read(tiles % clusters);
+}
+
+TiledKernel work_of_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
   // The rate of partial results between blocks, as measured for `split`.
   constexpr double exchange_bytes_per_clock = 32;
   TiledKernel kernel;
-  kernel.blocks = max_tiles(problem, config) * config.cluster;
+  const std::int64_t clusters = max_clusters(problem, config, device);
+  kernel.blocks = clusters * config.cluster;
   kernel.cluster = config.cluster;
-  kernel.steps = static_cast<double>(ceil_div(max_chunks(problem, config), config.cluster));
+  kernel.persistent = true;
+  kernel.steps = static_cast<double>(
+      ceil_div(ceil_div(assumed_tiles(problem, config), clusters) * max_chunks(problem, config), config.cluster));
   kernel.step.l2_bytes = config.slot_bytes();
   kernel.stages = config.stages;
   kernel.loads_in_flight = kernel.steps <= config.stages ? 0 : std::max(1.0, config.stages - 0.5);
   kernel.exchange_clocks = config.tile_rows() * config.value_dim * 4 / exchange_bytes_per_clock;
-  const double shares = max_shares * static_cast<double>(kernel.blocks) / device.multiprocessors;
-  kernel.dram_bytes = moved_bytes(problem, config) / std::min(1.0, shares);
+  kernel.dram_bytes = bytes_of_clusters(problem, config, device);
   return kernel;
 }
 
@@ -309,7 +350,7 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
                                        .samples = true};
   static constexpr std::string_view name = "stream_k";
   static constexpr std::string_view summary =
-      "for a paged KV cache and few queries: all blocks, or a cluster a tile, share the keys evenly";
+      "for a paged KV cache and few queries: all blocks, or those of a cluster, share the keys evenly";
   static const KnobTable<Config>& knob_table() { return stream_k_knobs(); }
 
   static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {
@@ -328,7 +369,7 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
     }
     return completed;
   }
-  /// With one sequence clusters too, the larger before smaller ones with the same prediction.
+  /// With few sequences clusters too, the larger before smaller ones with the same prediction.
   static std::vector<Config> candidates(const AttentionProblem& problem, const Config& own, const Knobs& knobs,
                                         const DeviceSpec& device) {
     std::vector<Config> all;
@@ -386,11 +427,12 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
 
   static PlannedCall plan(const AttentionProblem& problem, const Config& config, const DeviceSpec& device) {
     PlannedCall call;
-    add_stream_k(call, problem, config, config.dependent_launch, device.multiprocessors, {});
-    call.why = config.is_clustered() ? fmt::format("{} blocks share the keys of each of {} tiles, {} at a time",
-                                                   config.cluster, max_tiles(problem, config), config.keys())
-                                     : fmt::format("{} blocks share the keys of {} sequences, {} at a time",
-                                                   device.multiprocessors, problem.batch, config.keys());
+    add_stream_k(call, problem, config, device, {});
+    call.why = config.is_clustered()
+                   ? fmt::format("{} clusters of {} blocks share the keys of {} sequences, {} at a time",
+                                 max_clusters(problem, config, device), config.cluster, problem.batch, config.keys())
+                   : fmt::format("{} blocks share the keys of {} sequences, {} at a time", device.multiprocessors,
+                                 problem.batch, config.keys());
     return call;
   }
 
@@ -454,8 +496,7 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
 
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
                   const QueryRange& queries) {
-  const Config config = KernelStrategy<StreamK>::config(problem, knobs, device);
-  add_stream_k(call, problem, config, config.dependent_launch, device.multiprocessors, queries);
+  add_stream_k(call, problem, KernelStrategy<StreamK>::config(problem, knobs, device), device, queries);
 }
 
 std::string stream_k_expression(const StreamKConfig& config, const KernelFormats& formats, Logits logits) {

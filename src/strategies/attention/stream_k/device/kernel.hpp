@@ -7,6 +7,7 @@ namespace thresher::strategies::attention {
 
 using pipeline::attention::ItemShare;
 using pipeline::attention::PartPlace;
+using pipeline::attention::RowParts;
 using pipeline::attention::StreamKMemory;
 
 /// The operation of the skeleton. Its bases load and multiply, and it merges the outputs of a block's warps to rows. A
@@ -113,12 +114,12 @@ class StreamKAttention : public StreamKCopies<config>,
     }
   }
 
-  /// Merges this block's `place`-th row, of which `parts` blocks of the cluster have sent theirs.
-  TH_DEVICE void merge_cluster_row(const StreamKItem& item, const StreamKMemory<config>& memory, u32 parts, u32 place,
+  /// Merges a row whose parts the blocks of the cluster have sent.
+  TH_DEVICE void merge_cluster_row(const StreamKItem& item, const StreamKMemory<config>& memory, const RowParts& parts,
                                    u32 head, u32 row) const {
     Row merged = merged_parts<owned, static_cast<u32>(config.cluster)>(
-        parts, [&](u32 part) { return memory.part_sums(part, place).load(); },
-        [&](u32 part) { return memory.part(part, place).offset(warp::lane() * static_cast<u32>(owned)); });
+        parts.count, [&](u32 part) { return memory.part_sums(parts.index(part)).load(); },
+        [&](u32 part) { return memory.part(parts.index(part)).offset(warp::lane() * static_cast<u32>(owned)); });
     finish(item, head, row, merged);
   }
 

@@ -9,6 +9,7 @@ namespace thresher::strategies::attention {
 
 using pipeline::attention::Extent;
 using pipeline::attention::StreamKConfig;
+using pipeline::attention::sum_to_lane;
 
 TH_DEVICE i32 divided_up(i32 value, i32 by) { return (value + by - 1) / by; }
 
@@ -49,7 +50,7 @@ struct QueryTile {
   }
 };
 
-/// A tile and its units: one for each chunk of keys that it sees, and at least one. A cluster's tile has one unit.
+/// A tile and its units: one for each chunk of keys that it sees, and at least one.
 struct StreamKItem {
   QueryTile tile;
   Visible seen;
@@ -59,6 +60,7 @@ struct StreamKItem {
   u32 first_unit;
   u32 units;
   u32 rows;
+  u32 place;  ///< among the items of a cluster
 };
 
 /// Whether the items that a warp has seen so far have as many units each.
@@ -78,7 +80,9 @@ struct CommonUnits {
   }
 };
 
-/// The queries and keys of each sequence, and the number of its first unit. One warp of each block makes it.
+/// The queries and keys of each sequence, and the number of its first unit. One warp of each block makes it. For
+/// clusters it has the number of a sequence's first item instead, and few sequences are sorted: those with the longest
+/// items come first.
 template <StreamKConfig config>
 class KeyDirectory {
  public:
@@ -122,10 +126,14 @@ class KeyDirectory {
         const i32 tiles = batch < call.batch ? tiles_of(queries) : 0;
         const u32 of_tile = tiles > 0 ? units_of_tile(queries, keys, tiles) : 0;
         common.see(of_tile);
-        const u32 own = static_cast<u32>(tiles * params_.head_sets) * of_tile;
-        const u32 sum = sum_to_lane(own, lane);
+        const u32 own = static_cast<u32>(tiles * params_.head_sets) * counted_units(of_tile);
+        const u32 sum = sum_to_lane(own);
+        Place place{batch, before + sum - own};
+        if (config.is_clustered() && i == 0 && call.batch <= 32 && common.differ) {
+          place = sorted_place(of_tile, own);
+        }
         if (batch < call.batch) {
-          store(word(batch), before + sum - own, first_query, queries, keys);
+          store(place, batch, first_query, queries, keys);
         }
         before += warp::shuffle(sum, 31);
       }
@@ -141,7 +149,7 @@ class KeyDirectory {
     return {memory_.load(word(params_.call.batch)), memory_.load(word(params_.call.batch) + 1)};
   }
 
-  /// The item of a unit.
+  /// The item of a unit, or for clusters of its number.
   TH_DEVICE StreamKItem find(u32 unit) const {
     const Params& call = params_.call;
     i32 low = 0;  // to be the last sequence whose first unit is not beyond `unit`
@@ -156,8 +164,8 @@ class KeyDirectory {
     }
     StreamKItem item = first_of(low);
     const i32 tiles = tiles_of(item.tile.queries);
-    const u32 index = (unit - item.first_unit) / item.units;
-    item.first_unit += index * item.units;
+    const u32 index = (unit - item.first_unit) / counted_units(item.units);
+    item.first_unit += index * counted_units(item.units);
     const i32 set = static_cast<i32>(index) / tiles;
     item.tile.kv_head = set * config.heads;
     item.tile.first_row = (static_cast<i32>(index) - set * tiles) * config.rows;
@@ -200,32 +208,48 @@ class KeyDirectory {
     }
   }
 
-  /// The sum over this lane and all lanes before it.
-  TH_DEVICE static u32 sum_to_lane(u32 sum, u32 lane) {
+  /// The units of an item that the directory counts.
+  TH_DEVICE static u32 counted_units(u32 units) { return config.is_clustered() ? 1 : units; }
+
+  /// A sequence's place in the directory.
+  struct Place {
+    i32 index;
+    u32 first_unit;
+  };
+
+  /// Behind the lanes whose sequences have longer items, and those before it whose items are as long.
+  TH_DEVICE static Place sorted_place(u32 item_units, u32 items) {
+    Place place{0, 0};
     TH_UNROLL
-    for (u32 distance = 1; distance < 32; distance *= 2) {
-      const u32 other = warp::shuffle_up(sum, distance);
-      sum += lane >= distance ? other : 0;
+    for (u32 other = 0; other < 32; ++other) {
+      const u32 other_units = warp::shuffle(item_units, other);
+      const u32 other_items = warp::shuffle(items, other);
+      const bool is_ahead = other_units > item_units || (other_units == item_units && other < warp::lane());
+      place.index += is_ahead ? 1 : 0;
+      place.first_unit += is_ahead ? other_items : 0;
     }
-    return sum;
+    return place;
   }
 
-  /// A sequence's entry.
-  TH_DEVICE void store(u32 at, u32 first_unit, i32 first_query, i32 queries, i32 keys) const {
-    memory_.store(at, first_unit);
+  TH_DEVICE void store(const Place& place, i32 batch, i32 first_query, i32 queries, i32 keys) const {
+    const u32 at = word(place.index);
+    memory_.store(at, place.first_unit);
     memory_.store(at + 1, static_cast<u32>(first_query));
     memory_.store(at + 2, static_cast<u32>(queries));
     memory_.store(at + 3, static_cast<u32>(keys));
+    if constexpr (config.is_clustered()) {
+      memory_.store(at + 4, static_cast<u32>(batch));
+    }
   }
 
   /// The first item of a sequence, without the keys that it sees.
-  TH_DEVICE StreamKItem first_of(i32 batch) const {
+  TH_DEVICE StreamKItem first_of(i32 index) const {
     StreamKItem item{};
-    item.first_unit = memory_.load(word(batch));
-    item.tile.batch = batch;
-    item.tile.first_query = static_cast<i32>(memory_.load(word(batch) + 1));
-    item.tile.queries = static_cast<i32>(memory_.load(word(batch) + 2));
-    item.tile.keys = static_cast<i32>(memory_.load(word(batch) + 3));
+    item.first_unit = memory_.load(word(index));
+    item.tile.batch = config.is_clustered() ? static_cast<i32>(memory_.load(word(index) + 4)) : index;
+    item.tile.first_query = static_cast<i32>(memory_.load(word(index) + 1));
+    item.tile.queries = static_cast<i32>(memory_.load(word(index) + 2));
+    item.tile.keys = static_cast<i32>(memory_.load(word(index) + 3));
     item.units = units_of_tile(item.tile.queries, item.tile.keys, tiles_of(item.tile.queries));
     return item;
   }
@@ -247,7 +271,7 @@ class KeyDirectory {
     return inside;
   }
 
-  TH_DEVICE static u32 word(i32 batch) { return static_cast<u32>(batch) * 4; }
+  TH_DEVICE static u32 word(i32 index) { return static_cast<u32>(index) * config.sequence_words(); }
 
   TH_DEVICE static u32 chunks_of(const Visible& keys) {
     return keys.begin < keys.end ? static_cast<u32>(divided_up(keys.end, config.keys()) - keys.begin / config.keys())
@@ -257,9 +281,6 @@ class KeyDirectory {
   /// The units of each tile of a sequence: the chunks that a single tile sees, else at least as many as any of them
   /// sees.
   TH_DEVICE u32 units_of_tile(i32 queries, i32 keys, i32 tiles) const {
-    if constexpr (config.is_clustered()) {
-      return 1;
-    }
     const Params& call = params_.call;
     if (tiles == 1) {
       const QueryTile all{0, 0, 0, queries, keys, 0, static_cast<u32>(queries * call.group)};
