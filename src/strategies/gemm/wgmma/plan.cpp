@@ -160,8 +160,17 @@ double matrix_share(const ProductProblem& problem, const Config& config) {
 
 /// Measured with static tiles, whose weights come while the launch ahead ends
 /// (measurements/static_tiles_h200_2026-11-29.txt.xz); two blocks of a multiprocessor are a little slower in whole
-/// layers (measurements/gate_up_tiles_h200_2026-11-29.txt.xz). 0: not measured.
-double dram_share(const Config& config) { return config.static_tiles ? (config.blocks_resident > 1 ? 0.97 : 1.0) : 0; }
+/// layers (measurements/gate_up_tiles_h200_2026-11-29.txt.xz), and a ring of eight stages draws a 64th of what memory
+/// gives (measurements/whole_layers_h200_2026-11-29.json.xz). 0: not measured.
+double dram_share(const ProductProblem& problem, const Config& config) {
+  if (!config.static_tiles) {
+    return 0;
+  }
+  constexpr double blocks_at_full_rate = 64;
+  const std::int64_t blocks = ceil_div(problem.rows, std::int64_t{config.block_tokens}) *
+                              ceil_div(problem.n, std::int64_t{tile_outputs(config)}) * config.split_k;
+  return config.blocks_resident > 1 ? 0.97 : std::min(1.0, static_cast<double>(blocks) / blocks_at_full_rate);
+}
 
 // --- launch
 
@@ -285,7 +294,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                                                      .persistent = !config.static_tiles,
                                                      .hides_epilogue = config.by_turns,
                                                      .dependent_launch = config.dependent_launch,
-                                                     .dram_share = dram_share(config)}));
+                                                     .dram_share = dram_share(problem, config)}));
     return work;
   }
   static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {

@@ -32,6 +32,9 @@ constexpr int other_registers = 32;
 constexpr int max_stages = 8;
 constexpr int max_even_rounds = 8;
 constexpr int min_even_outputs = 24;
+/// Tokens that L2 does not keep beside weights.
+constexpr std::int64_t min_bytes_beyond_l2 = 24'000'000;
+constexpr std::int64_t min_rows_of_wide_tiles = 2048;
 constexpr int reallocated_loader_registers = 40;
 constexpr int max_math_registers = 240;
 
@@ -150,21 +153,18 @@ bool takes_tiles_as_it_can(const Config& config) {
   return config.order == Order::pingpong ? config.persistent : !config.persistent || config.split_k == 1;
 }
 
-/// Whether memory bounds gate and up. Few rows of one matrix take static tiles (strategies/gemm/wgmma/tiles.hpp).
-bool waits_for_memory(const ProductProblem& problem) {
-  return problem.matrices() == 2 && problem.rows <= max_rows_bound_by_memory;
-}
+bool waits_for_memory(const ProductProblem& problem) { return problem.rows <= max_rows_bound_by_memory; }
 
 /// Usual widths, and where memory is the bound, for each number of rounds the narrowest that needs no more. One matrix
 /// has twice the columns.
 std::vector<int> tile_outputs(const ProductProblem& problem, int multiprocessors) {
-  if (problem.matrices() == 1) {
-    return {32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256};
-  }
   std::vector<int> found{32, 48, 64, 80, 96, 112, 128};
+  if (problem.matrices() == 1) {
+    found.insert(found.end(), {160, 192, 224, 256});
+  }
   for (int rounds = 1; waits_for_memory(problem) && rounds <= max_even_rounds; ++rounds) {
     const std::int64_t outputs = round_up(ceil_div(problem.n, std::int64_t{multiprocessors} * rounds), 8);
-    if (outputs >= min_even_outputs && outputs <= max_columns / 2) {
+    if (outputs >= min_even_outputs && outputs <= max_columns / problem.matrices()) {
       found.push_back(narrow(outputs));
     }
   }
@@ -222,19 +222,32 @@ double dram_share(const ProductProblem& problem, const Config& config, const Dev
   const std::int64_t row_tiles = ceil_div(problem.rows, block_tokens(config));
   const std::int64_t blocks = row_tiles * ceil_div(problem.n, config.block_outputs) * config.split_k;
   const std::int64_t slots = device.resident_blocks(config.multicast * config.split_k, 1);
+  const bool is_dealt_out = config.persistent && blocks > slots;
   const double loss = std::min(0.3 * idle_share(blocks, slots), 0.08) +
-                      (config.persistent && blocks > slots ? 0.1 : 0) + 0.3 * static_cast<double>(row_tiles - 1);
-  return (block_tokens(config) > 64 ? 0.90 : 0.98) / (1 + loss);
+                      (is_dealt_out ? 0.1 : 0) * static_cast<double>(row_tiles) +
+                      0.09 * static_cast<double>(row_tiles - 1);
+  const double one_matrix = config.matrices == 2 ? 1 : slot_weights(config) < 64 ? 0.88 : 0.96;
+  return (block_tokens(config) > 64 ? 0.90 : 0.98) * one_matrix / (1 + loss);
 }
 
-/// How much longer a step of many rows takes than its parts say: where pairs of blocks divide K, and where a
-/// warpgroup's tile of one matrix has 64 rows (measurements/plain_tiles_h200_2026-11-29.txt.xz).
+/// How much longer a step of one matrix and many rows takes than its parts say: where a warpgroup's tile has 64 rows,
+/// and where tiles need more bytes for a product than those of 128 × 256. Tiles of 64 × 256 do as long as L2 keeps the
+/// tokens (measurements/plain_tiles_h200_2026-11-29.txt.xz).
+double one_matrix_factor(const ProductProblem& problem, const Config& config) {
+  const bool is_low = config.order == Order::pingpong && config.warpgroup_tiles == 1;
+  const double low = is_low ? 1.08 : 1;
+  const bool pays_for_bytes =
+      is_low ? problem.rows * problem.k * 2 >= min_bytes_beyond_l2 : problem.rows >= min_rows_of_wide_tiles;
+  const double bytes = 1.0 / block_tokens(config) + 1.0 / config.block_outputs;
+  return low * (pays_for_bytes ? 1 + 25 * std::max(0.0, bytes - (1.0 / 128 + 1.0 / 256)) : 1);
+}
+
+/// How much longer a step of many rows takes than its parts say; pairs of blocks that divide K are slow.
 double step_factor(const ProductProblem& problem, const Config& config) {
-  if (problem.rows <= max_rows_bound_by_memory) {
+  if (waits_for_memory(problem)) {
     return 1;
   }
-  const bool is_low = config.order == Order::pingpong && config.warpgroup_tiles == 1 && config.matrices == 1;
-  return (config.split_k > 1 ? 1.15 : 1) * (is_low ? 1.05 : 1);
+  return (config.split_k > 1 ? 1.15 : 1) * (config.matrices == 1 ? one_matrix_factor(problem, config) : 1);
 }
 
 /// A problem of a few tiles for `config`.
