@@ -1,10 +1,13 @@
-// Times whole BF16 gated MLPs on one GPU with chosen knobs, with weights from DRAM, in graphs of a few calls. Variants
+// Times whole gated MLPs on one GPU with chosen knobs, with weights from DRAM, in graphs of a few calls. Variants
 // alternate, so that clocks are the same for all. Results are not checked: tests do that.
 //
-// usage: bench_gated_mlp_knobs [--gate-up "STRATEGY a=1 b=2"]... [--down "STRATEGY a=1 b=2"]... [--rounds N] CASE...
+// usage: bench_gated_mlp_knobs [--format F] [--gate-up "STRATEGY a=1 b=2"]... [--down "STRATEGY a=1 b=2"]... [--rounds
+// N]
+//                              CASE...
 //
 // A case is HIDDENxINTERMEDIATE:TOKENS[,TOKENS...]. Its variants are the planner's choice, and that with each given
-// strategy in place of the planner's.
+// strategy in place of the planner's. Weights, tokens and what lies between the products have the format; with NVFP4
+// weights, tokens and outputs are BF16.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,12 +18,12 @@
 #include <thread>
 #include <vector>
 
+#include "arguments.hpp"
 #include "operand_numbers.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
 #include "thresher/error.hpp"
 #include "thresher/gated_mlp.hpp"
-#include "whole_number.hpp"
 
 namespace {
 
@@ -38,6 +41,7 @@ struct Variant {
 
 struct Wanted {
   int rounds = 9;
+  Format weights = Format::bf16;
   std::vector<Variant> variants{{"planned"}};
   std::vector<GatedMlpProblem> problems{};
 };
@@ -46,14 +50,15 @@ struct Wanted {
 class Data {
  public:
   explicit Data(const GatedMlpProblem& problem)
-      : x_(Numbers(Format::bf16, OperandRole::tokens, {1, problem.tokens, problem.hidden_size}, 1.0F, 1).on_gpu()),
+      : x_(Numbers(problem.x, OperandRole::tokens, {1, problem.tokens, problem.hidden_size}, 1.0F, 1).on_gpu()),
         out_(0, static_cast<std::size_t>(problem.tokens * problem.hidden_size * 2), "out"),
         problem_(problem) {
-    const Numbers wide(Format::bf16, OperandRole::weights, {1, problem.intermediate_size, problem.hidden_size}, 0.02F,
-                       11);
-    const Numbers narrow(Format::bf16, OperandRole::weights, {1, problem.hidden_size, problem.intermediate_size}, 0.02F,
+    const Numbers wide(problem.gate_up, OperandRole::weights, {1, problem.intermediate_size, problem.hidden_size},
+                       0.02F, 11);
+    const Numbers narrow(problem.down, OperandRole::weights, {1, problem.hidden_size, problem.intermediate_size}, 0.02F,
                          21);
-    const auto bytes = static_cast<std::size_t>(3 * problem.hidden_size * problem.intermediate_size * 2);
+    const auto bytes =
+        static_cast<std::size_t>(3 * problem.hidden_size * problem.intermediate_size * bits(problem.gate_up) / 8);
     for (std::size_t set = 0; set < (cold_bytes + bytes - 1) / bytes; ++set) {
       const auto gate = wide.on_gpu();
       const auto up = wide.on_gpu();
@@ -74,7 +79,13 @@ class Data {
  private:
   /// The only matrix of a stack.
   static Tensor matrix(const Tensor& stack) {
-    return Tensor::contiguous(stack.data, stack.format, {stack.shape[1], stack.shape[2]}, stack.device);
+    Tensor one = Tensor::contiguous(stack.data, stack.format, {stack.shape[1], stack.shape[2]}, stack.device);
+    one.global_scale = stack.global_scale;
+    if (stack.scales.data != nullptr) {
+      one.describe_scales(OperandRole::weights);
+      one.scales.data = stack.scales.data;
+    }
+    return one;
   }
 
   Numbers::OnGpu x_;
@@ -155,6 +166,8 @@ void measure(const GatedMlpProblem& problem, const Wanted& wanted) {
 
 void add_cases(Wanted& wanted, const std::string& text) {
   GatedMlpProblem problem;
+  problem.gate_up = problem.down = wanted.weights;
+  problem.x = problem.intermediate = wanted.weights == Format::nvfp4 ? Format::bf16 : wanted.weights;
   int used = 0;
   if (std::sscanf(text.c_str(), "%ldx%ld:%n", &problem.hidden_size, &problem.intermediate_size, &used) < 2 ||
       used == 0) {
@@ -196,6 +209,8 @@ Wanted parse(const std::vector<std::string>& arguments) {
     } else if (word == "--down") {
       variant.options.down = options_of(value);
       wanted.variants.push_back(variant);
+    } else if (word == "--format") {
+      wanted.weights = format_named(value);
     } else if (word == "--rounds") {
       wanted.rounds = static_cast<int>(whole_number(value, 1));
     } else {
@@ -211,7 +226,8 @@ int main(int argc, char** argv) try {
   const Wanted wanted = parse({argv + 1, argv + argc});
   if (wanted.problems.empty()) {
     fmt::print(stderr,
-               "usage: bench_gated_mlp_knobs [--gate-up \"STRATEGY a=1\"]... [--down \"STRATEGY a=1\"]... [--rounds N] "
+               "usage: bench_gated_mlp_knobs [--format F] [--gate-up \"STRATEGY a=1\"]... [--down \"STRATEGY a=1\"]... "
+               "[--rounds N] "
                "HIDDENxINTERMEDIATE:TOKENS[,TOKENS...]...\n");
     return 2;
   }

@@ -26,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "arguments.hpp"
 #include "formats/numbers.hpp"
 #include "operand_numbers.hpp"
 #include "ops/cuda_call.hpp"
@@ -37,7 +38,6 @@
 #include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
-#include "whole_number.hpp"
 
 namespace {
 
@@ -444,14 +444,6 @@ void warm(const Wanted& wanted) {
 
 Wanted parse(const std::vector<std::string>& arguments) {
   Wanted wanted;
-  const auto format = [](const std::string& text) {
-    for (const Format one : operand_formats) {
-      if (name(one) == text) {
-        return one;
-      }
-    }
-    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a format of operands", text));
-  };
   bool has_tokens = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
@@ -463,10 +455,10 @@ Wanted parse(const std::vector<std::string>& arguments) {
       }
       const std::string& value = arguments[i];
       if (word == "--format") {
-        wanted.weights = format(value);
+        wanted.weights = format_named(value);
         wanted.tokens = has_tokens ? wanted.tokens : wanted.weights == Format::nvfp4 ? Format::fp16 : wanted.weights;
       } else if (word == "--tokens") {
-        wanted.tokens = format(value);
+        wanted.tokens = format_named(value);
         has_tokens = true;
       } else if (word == "--numerics") {
         wanted.common.set("numerics", value);

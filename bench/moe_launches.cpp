@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "arguments.hpp"
 #include "operand_numbers.hpp"
 #include "ops/cuda_call.hpp"
 #include "ops/cuda_device_spec.hpp"
@@ -30,7 +31,6 @@
 #include "strategies/moe_layer/tensors.hpp"
 #include "thresher/error.hpp"
 #include "thresher/moe_layer.hpp"
-#include "whole_number.hpp"
 
 namespace {
 
@@ -287,15 +287,6 @@ void add_case(Wanted& wanted, const std::string& text) {
     const std::size_t comma = text.find(',', at);
     at = comma == std::string::npos ? comma : comma + 1;
   }
-}
-
-Format format_named(const std::string& text) {
-  const auto* const found =
-      std::find_if(operand_formats.begin(), operand_formats.end(), [&](Format one) { return name(one) == text; });
-  if (found == operand_formats.end()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a format of operands", text));
-  }
-  return *found;
 }
 
 Wanted parse(const std::vector<std::string>& arguments) {

@@ -27,6 +27,7 @@ constexpr int max_box_rows = 256;
 constexpr int max_columns = 256;  ///< of the matrix instruction
 /// Addresses, phases and the epilogue's values, beside the accumulators: measured of compiled kernels.
 constexpr int other_registers = 40;
+constexpr std::int64_t usual_multiprocessors = 132;  ///< of the card that was measured
 
 // --- problems and configurations
 
@@ -136,12 +137,26 @@ void check_rows(const Config& config, InfeasibleReasons& found) {
 
 // --- work
 
+/// Of static tiles.
+std::int64_t static_blocks(const ProductProblem& problem, const Config& config) {
+  return ceil_div(problem.rows, std::int64_t{config.block_tokens}) *
+         ceil_div(problem.n, std::int64_t{tile_outputs(config)}) * config.split_k;
+}
+
+/// Whether multiprocessors have two blocks each, which promote in turn.
+bool shares_multiprocessors(const ProductProblem& problem, const Config& config) {
+  return config.static_tiles && config.blocks_resident > 1 && static_blocks(problem, config) > usual_multiprocessors;
+}
+
 /// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt.xz). With
 /// ping-pong, nothing hides a warpgroup's additions. Scales of blocks cost a multiplication for each, and in columns a
 /// shuffle. Tiles of 128 outputs are not timed yet and taken for as fast as those of 96.
-double promoting_share(const Config& config) {
+double promoting_share(const ProductProblem& problem, const Config& config) {
   const bool has_blocks = has_block_scales(scaling_knobs(config));
   if (!config.tokens_are_rows) {
+    if (has_blocks && shares_multiprocessors(problem, config)) {
+      return 0.45;  // measurements/fp8_tiles_h200_2026-11-29.json.xz
+    }
     return config.by_turns ? (has_blocks ? 0.29 : 0.47) : has_blocks ? 0.34 : 0.64;
   }
   if (!has_blocks) {
@@ -153,23 +168,25 @@ double promoting_share(const Config& config) {
 /// Measured with one matrix of 16 bits too (measurements/plain_tiles_h200_2026-11-29.txt.xz). 0: not measured.
 double matrix_share(const ProductProblem& problem, const Config& config) {
   if (promotes(config)) {
-    return promoting_share(config);
+    return promoting_share(problem, config);
   }
   return problem.is_dense() && is_16_bit(problem.a) ? 0.81 : 0;
 }
 
-/// Measured with static tiles, whose weights come while the launch ahead ends
-/// (measurements/static_tiles_h200_2026-11-29.txt.xz); two blocks of a multiprocessor are a little slower in whole
-/// layers (measurements/gate_up_tiles_h200_2026-11-29.txt.xz), and a ring of eight stages draws a 64th of what memory
-/// gives (measurements/whole_layers_h200_2026-11-29.json.xz). 0: not measured.
+/// Static tiles, whose weights come while the launch ahead ends, were measured in whole layers
+/// (measurements/static_tiles_h200_2026-11-29.txt.xz, gate_up_tiles_h200_2026-11-29.txt.xz and, with promoted sums,
+/// fp8_tiles_h200_2026-11-29.json.xz). A ring of eight stages draws a 64th of what memory gives. 0: not measured.
 double dram_share(const ProductProblem& problem, const Config& config) {
   if (!config.static_tiles) {
     return 0;
   }
+  if (config.blocks_resident > 1) {
+    return promotes(config) && shares_multiprocessors(problem, config) ? 1 : 0.97;
+  }
   constexpr double blocks_at_full_rate = 64;
-  const std::int64_t blocks = ceil_div(problem.rows, std::int64_t{config.block_tokens}) *
-                              ceil_div(problem.n, std::int64_t{tile_outputs(config)}) * config.split_k;
-  return config.blocks_resident > 1 ? 0.97 : std::min(1.0, static_cast<double>(blocks) / blocks_at_full_rate);
+  const auto blocks = static_cast<double>(static_blocks(problem, config));
+  const double alone = promotes(config) && config.math_warpgroups == 1 ? (config.split_k > 1 ? 0.90 : 0.93) : 1;
+  return alone * std::min(1.0, blocks / blocks_at_full_rate);
 }
 
 // --- launch

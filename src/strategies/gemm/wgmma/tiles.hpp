@@ -243,19 +243,23 @@ inline std::span<const TileShape> shapes_for(const Config& config) {
 /// (measurements/static_tiles_h200_2026-11-29.txt.xz): more bytes in flight than these rings hold slow memory down.
 /// Blocks on half of the multiprocessors leave the others to the next launch, whose weights then come early.
 struct StaticLayout {
+  int math_warpgroups = 1;
   int blocks_resident = 1;
   int max_stages = 8;
   int min_blocks = 1;
   int max_blocks = 1;
+  int min_split = 1;
   int max_split = pipeline::max_split_blocks;
+  bool takes_rounds = false;  ///< of more tiles than max_blocks
 
   [[nodiscard]] constexpr int split_of(std::int64_t tiles) const {
-    return static_cast<int>(std::min<std::int64_t>(max_split, max_blocks / tiles));
+    const std::int64_t split = std::min<std::int64_t>(max_split, max_blocks / tiles);
+    return static_cast<int>(takes_rounds ? std::max<std::int64_t>(1, split) : split);
   }
   /// Few tiles have as many blocks as a cluster can give them, although they are not enough.
   [[nodiscard]] constexpr bool takes(std::int64_t tiles) const {
     const int split = split_of(tiles);
-    return split > 0 && (split == pipeline::max_split_blocks || tiles * split >= min_blocks);
+    return split >= min_split && (split == pipeline::max_split_blocks || tiles * split >= min_blocks);
   }
 };
 inline constexpr std::array static_layouts{
@@ -263,12 +267,37 @@ inline constexpr std::array static_layouts{
     StaticLayout{.blocks_resident = 2, .max_stages = 6, .min_blocks = 88, .max_blocks = 132}};
 /// The same for tiles of 128 tokens, whose reads from L2 need more multiprocessors.
 inline constexpr std::array wide_static_layouts{StaticLayout{.min_blocks = 120, .max_blocks = 132, .max_split = 2}};
+/// For FP8 whose sums are promoted: two blocks of a multiprocessor multiply and add in turn
+/// (measurements/fp8_tiles_h200_2026-11-29.json.xz).
+inline constexpr std::array promoted_static_layouts{
+    StaticLayout{.min_blocks = 54, .max_blocks = 66}, StaticLayout{.min_blocks = 88, .max_blocks = 132, .max_split = 2},
+    StaticLayout{.blocks_resident = 2, .max_stages = 6, .min_blocks = 88, .max_blocks = 132},
+    StaticLayout{
+        .blocks_resident = 2, .max_stages = 6, .min_blocks = 128, .max_blocks = 192, .min_split = 4, .max_split = 6},
+    StaticLayout{.blocks_resident = 2, .max_stages = 6, .min_blocks = 200, .max_blocks = 264, .max_split = 3}};
+/// Two warpgroups make all outputs that share a scale.
+inline constexpr std::array quantized_static_layouts{
+    StaticLayout{.math_warpgroups = 2, .max_stages = 6, .min_blocks = 88, .max_blocks = 132, .takes_rounds = true}};
+
+inline std::span<const StaticLayout> static_layouts_for(const Config& config, int tokens) {
+  if (config.output_scaling == Scaling::block) {
+    return quantized_static_layouts;
+  }
+  if (promotes(config)) {
+    return promoted_static_layouts;
+  }
+  return tokens > 64 ? wide_static_layouts : std::span<const StaticLayout>(static_layouts);
+}
 
 /// A block's one tile, in a cluster that divides K.
 constexpr Config with_static_tile(const Config& config, int tokens, const StaticLayout& layout, int split) {
-  Config found = with_tile(config, columns_tile(1, tokens, 1, layout.blocks_resident));
+  Config found = with_tile(config, columns_tile(layout.math_warpgroups, tokens, 1, layout.blocks_resident));
   found.static_tiles = true;
   found.split_k = split;
+  if (promotes(found) && layout.blocks_resident == 2 && sum_registers(found) >= 128) {
+    found.loader_registers = 40;
+    found.math_registers = 216;
+  }
   constexpr int block_memory = 225 * 1024;
   found.stages = std::min(layout.max_stages, block_memory / layout.blocks_resident / shape_of(found).slot_bytes);
   return found;
@@ -283,9 +312,7 @@ inline std::vector<Config> in_static_tiles(const Config& config, std::int64_t ro
     tokens *= 2;
   }
   std::vector<Config> found;
-  const std::span<const StaticLayout> layouts =
-      tokens > 64 ? std::span<const StaticLayout>(wide_static_layouts) : static_layouts;
-  for (const StaticLayout& layout : layouts) {
+  for (const StaticLayout& layout : static_layouts_for(config, tokens)) {
     const Config whole = with_static_tile(config, tokens, layout, 1);
     const std::int64_t tiles = ceil_div(rows, std::int64_t{tokens}) * ceil_div(n, std::int64_t{tile_outputs(whole)});
     if (layout.takes(tiles)) {

@@ -230,24 +230,19 @@ double dram_share(const ProductProblem& problem, const Config& config, const Dev
   return (block_tokens(config) > 64 ? 0.90 : 0.98) * one_matrix / (1 + loss);
 }
 
-/// How much longer a step of one matrix and many rows takes than its parts say: where a warpgroup's tile has 64 rows,
-/// and where tiles need more bytes for a product than those of 128 × 256. Tiles of 64 × 256 do as long as L2 keeps the
-/// tokens (measurements/plain_tiles_h200_2026-11-29.txt.xz).
-double one_matrix_factor(const ProductProblem& problem, const Config& config) {
+/// How much longer a step of one matrix and many rows takes than its parts say: where pairs of blocks divide K, where a
+/// warpgroup's tile has 64 rows, and where tiles need more bytes for a product than those of 128 × 256. Tiles of
+/// 64 × 256 do as long as L2 keeps the tokens (measurements/plain_tiles_h200_2026-11-29.txt.xz).
+double step_factor(const ProductProblem& problem, const Config& config) {
+  if (waits_for_memory(problem) || config.matrices == 2) {
+    return 1;
+  }
   const bool is_low = config.order == Order::pingpong && config.warpgroup_tiles == 1;
-  const double low = is_low ? 1.08 : 1;
   const bool pays_for_bytes =
       is_low ? problem.rows * problem.k * 2 >= min_bytes_beyond_l2 : problem.rows >= min_rows_of_wide_tiles;
   const double bytes = 1.0 / block_tokens(config) + 1.0 / config.block_outputs;
-  return low * (pays_for_bytes ? 1 + 25 * std::max(0.0, bytes - (1.0 / 128 + 1.0 / 256)) : 1);
-}
-
-/// How much longer a step of many rows takes than its parts say; pairs of blocks that divide K are slow.
-double step_factor(const ProductProblem& problem, const Config& config) {
-  if (waits_for_memory(problem)) {
-    return 1;
-  }
-  return (config.split_k > 1 ? 1.15 : 1) * (config.matrices == 1 ? one_matrix_factor(problem, config) : 1);
+  return (config.split_k > 1 ? 1.25 : 1) * (is_low ? 1.08 : 1) *
+         (pays_for_bytes ? 1 + 25 * std::max(0.0, bytes - (1.0 / 128 + 1.0 / 256)) : 1);
 }
 
 /// A problem of a few tiles for `config`.

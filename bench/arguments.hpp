@@ -1,12 +1,14 @@
 #pragma once
-/// Numbers in the arguments of benches.
+/// Numbers and formats in the arguments of benches.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
 
 #include "thresher/error.hpp"
+#include "thresher/tensor.hpp"
 
 namespace thresher::bench {
 
@@ -19,6 +21,16 @@ inline std::int64_t whole_number(std::string_view text, std::int64_t least) {
     throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no whole number from {} on", digits, least));
   }
   return value;
+}
+
+/// The format of operands with this name. Throws Error(invalid_argument) where there is none.
+inline Format format_named(std::string_view text) {
+  const auto* const found =
+      std::find_if(operand_formats.begin(), operand_formats.end(), [&](Format one) { return name(one) == text; });
+  if (found == operand_formats.end()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a format of operands", text));
+  }
+  return *found;
 }
 
 }  // namespace thresher::bench
