@@ -78,7 +78,7 @@ class Shape(NamedTuple):
 
 
 FP8 = (lib.FP8_E4M3, lib.UINT8)
-_HEAD_DIMS, _VALUE_DIMS = (64, 128, 192, 256, 576), (64, 128, 192, 256, 512)
+HEAD_DIMS, _VALUE_DIMS = (64, 128, 192, 256, 576), (64, 128, 192, 256, 512)
 
 
 def stored_format(operand: Operand) -> int:
@@ -125,7 +125,7 @@ def shape_of(q: Operand, k: Operand, v: Operand, cu_seqlens_q: Operand | None, c
 
 def expect_widths(shape: Shape) -> None:
     """Of what a call that is traced knows before it runs; else the C interface says the same."""
-    for what, width, widths in (("q and k", shape.head_dim, _HEAD_DIMS), ("v", shape.value_dim, _VALUE_DIMS)):
+    for what, width, widths in (("q and k", shape.head_dim, HEAD_DIMS), ("v", shape.value_dim, _VALUE_DIMS)):
         if width not in widths:
             refuse(f"the last dimension of {what} is {width}, expected {', '.join(map(str, widths[:-1]))} or {widths[-1]}")
 

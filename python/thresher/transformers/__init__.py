@@ -1,0 +1,26 @@
+"""Models of Hugging Face's transformers, from release 5.17 on, with Thresher's kernels.
+
+Importing this registers the implementations "thresher" of attention and of experts, so that both are chosen as any other:
+
+    import thresher.transformers
+    model = AutoModelForCausalLM.from_pretrained(..., dtype=torch.bfloat16, attn_implementation="thresher", experts_implementation="thresher")
+
+and `replace` puts modules of thresher.torch in place of a model's gated MLPs and linear layers. What cannot be computed is refused in one
+sentence, or named in the report of `replace`; nothing falls back in silence.
+"""
+
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+
+from ._attention import attend, attend_paged
+from ._experts import experts, prepare
+from ._masks import mask_of
+
+__all__ = ["NAME", "prepare"]
+
+NAME = "thresher"
+
+AttentionInterface.register(NAME, attend)
+AttentionInterface.register(f"paged|{NAME}", attend_paged)
+AttentionMaskInterface.register(NAME, mask_of)
+ALL_EXPERTS_FUNCTIONS.register(NAME, experts)

@@ -1,0 +1,66 @@
+"""Experts as transformers' registry calls them: rows, the experts that a router chose for each, and their weights.
+
+A module's weights are packed at its first call. Packed weights in 16 bits are the tensors themselves behind a header, so that the module's
+parameters become views of them: there is one copy, and a state dict, another implementation or new weights see the same numbers.
+"""
+
+import torch
+from torch import nn
+
+from .._errors import UnsupportedError
+from ..torch import MoE
+
+_NAME = "_thresher_experts"
+
+
+def experts(module: nn.Module, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor) -> torch.Tensor:
+    """hidden_states: [T, K]; top_k_index, top_k_weights: [T, k]."""
+    made = module.__dict__.get(_NAME)
+    if made is None:
+        made = pack_experts(module)
+    return made(hidden_states, top_k_index, top_k_weights)
+
+
+@torch.no_grad()
+def pack_experts(module: nn.Module) -> MoE:
+    """What computes the module from now on."""
+    if torch.compiler.is_compiling():
+        raise UnsupportedError("the experts of this model are not packed yet, which torch.compile cannot record: call the model once before, "
+                               "or thresher.transformers.prepare")
+    of_model = module.config._experts_implementation_internal
+    module.config._experts_implementation_internal = "eager"  # from_float calls the module, on a few rows
+    try:
+        made = MoE.from_float(module)
+    finally:
+        module.config._experts_implementation_internal = of_model
+    for name, packed in (("gate_up_proj", made.gate_up), ("down_proj", made.down)):
+        _share(module, name, packed, is_transposed=getattr(module, "is_transposed", False))
+    object.__setattr__(module, _NAME, made)  # no part of the module: its weights are
+    return made
+
+
+def _share(module: nn.Module, name: str, packed: torch.Tensor, *, is_transposed: bool) -> None:
+    """Makes a parameter a view of its packed copy, where that has the same numbers."""
+    given = getattr(module, name)
+    header = 8 + int.from_bytes(bytes(packed[:8].tolist()), "little")
+    matrices = packed[header: header + given.numel() * given.element_size()]
+    if matrices.numel() != given.numel() * given.element_size():
+        return
+    shape = given.transpose(1, 2).shape if is_transposed else given.shape
+    view = matrices.view(given.dtype).view(shape)
+    view = view.transpose(1, 2) if is_transposed else view
+    if all(torch.equal(one, other) for one, other in zip(view, given)):
+        given.data = view
+
+
+def prepare(model: nn.Module) -> nn.Module:
+    """Packs the experts of a model, as its first call does: for torch.compile and for CUDA graphs, which cannot record that."""
+    for module in model.modules():
+        if is_experts(module) and _NAME not in module.__dict__:
+            pack_experts(module)
+    return model
+
+
+def is_experts(module: nn.Module) -> bool:
+    """Whether transformers' registry calls this module."""
+    return hasattr(module, "_apply_gate") and isinstance(getattr(module, "gate_up_proj", None), torch.Tensor)
