@@ -669,7 +669,7 @@ def test_functions_are_warmed_with_numbers_of_rows():
 
 
 @pytest.mark.parametrize("call, rows, choices, sentence", [
-    (torch.nn.Linear(2, 2), 4, 1, "the module Linear holds no GatedMLP and no MoE"),
+    (torch.nn.Linear(2, 2), 4, 1, "the module Linear holds no GatedMLP, Linear or MoE"),
     (3, 4, 1, "call is of the type int"),
     (len, 0, 1, "rows is 0, expected a number greater than 0"),
     (len, [], 1, "rows is []"),

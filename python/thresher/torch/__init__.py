@@ -35,6 +35,7 @@ from ._plain import expect_plain as _expect_plain
 __all__ = [
     "Attention",
     "GatedMLP",
+    "Linear",
     "MoE",
     "append",
     "attention",
@@ -543,7 +544,7 @@ def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _T
 def warm(call: _torch.nn.Module | Callable[[int], Any], rows: int | Iterable[int], *, choices: int = 1) -> None:
     """Plans and compiles ahead, so that no call has to, and CUDA graphs can be captured.
 
-    call: a module, of which every GatedMLP and MoE is warmed, for its device; or a function that is called with a
+    call: a module, of which every GatedMLP, Linear and MoE is warmed, for its device; or a function that is called with a
         number of rows, makes what calls are to be warmed, and whose result is thrown away.
     rows: of tokens [rows, K]; a number stands for all from 1 up to it. Several numbers share a plan: they are rounded up by at
         most an eighth, or to a multiple of 16.
@@ -564,13 +565,13 @@ def warm(call: _torch.nn.Module | Callable[[int], Any], rows: int | Iterable[int
         for count in _buckets(counts):
             call(count)
         return
-    found = [module for module in call.modules() if isinstance(module, (GatedMLP, MoE))]
+    found = [module for module in call.modules() if isinstance(module, (GatedMLP, Linear, MoE))]
     if not found:
-        _refuse(f"the module {type(call).__name__} holds no GatedMLP and no MoE, expected one at least")
+        _refuse(f"the module {type(call).__name__} holds no GatedMLP, Linear or MoE, expected one at least")
     with _torch.inference_mode():
         for module in found:
             module.warm(counts, choices)
 
 
-from .modules import Attention, GatedMLP, MoE  # noqa: E402  they call what is above
+from .modules import Attention, GatedMLP, Linear, MoE  # noqa: E402  they call what is above
 from .modules import buckets as _buckets  # noqa: E402

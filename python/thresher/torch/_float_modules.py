@@ -101,13 +101,13 @@ def linear(module: nn.Module, *names: str) -> tuple[str, nn.Module]:
     for name in names:
         layer = getattr(module, name, None)
         if layer is not None:
-            _expect_linear(name, layer)
+            expect_linear(name, layer)
             return name, layer
     others = [name for name, _ in module.named_children()]
     refuse(f"the module has no layer {' or '.join(names)}" + (f", but {', '.join(others[:8])}" if others else ""))
 
 
-def _expect_linear(name: str, layer: Any) -> None:
+def expect_linear(name: str, layer: Any) -> None:
     weight = getattr(layer, "weight", None)
     shape = (getattr(layer, "out_features", None), getattr(layer, "in_features", None))
     if not isinstance(weight, torch.Tensor) or tuple(weight.shape) != shape:

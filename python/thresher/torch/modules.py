@@ -18,7 +18,7 @@ from . import pack, pack_gemm, pack_grouped
 from ._module_activation import activation_of, described
 from ._attention_module import Attention
 from ._experts import experts_of
-from ._float_modules import gated_layers
+from ._float_modules import expect_as_written, expect_linear, gated_layers
 from ._native import call
 from ._quantize import COLUMNS
 from ._state import Stated
@@ -26,6 +26,7 @@ from ._module_weights import (
     bias_beside,
     bias_of,
     buckets,
+    buffer_of,
     expect_beside,
     expect_floats,
     expect_one_device,
@@ -37,7 +38,7 @@ from ._module_weights import (
     tokens_of,
 )
 
-__all__ = ["Attention", "GatedMLP", "MoE"]
+__all__ = ["Attention", "GatedMLP", "Linear", "MoE"]
 
 
 class _Layer(Stated):
@@ -55,6 +56,55 @@ class _Layer(Stated):
         formats = [info.format for info in self._held.values()]
         tokens = "" if self.tokens is None else f", tokens={self.tokens!r}"
         return f"k={self.k}, n={self.n}, format={'/'.join(dict.fromkeys(formats))}, activation={described((self.activation, self.constants))}{tokens}"
+
+
+class Linear(Stated):
+    """weight·x + bias: weight [N, K], bias [N]; x [..., K] and the result [..., N] in the type of x.
+
+    The weight is a float tensor, which is rounded to `dtype`, Nvfp4 or Fp8. The buffer `packed`, uint8, is it with the bias, in float32,
+    packed (see pack_gemm) for their device.
+    tokens: "fp8_block" rounds the rows of x to FP8, 128 along K with one scale, as FP8 weights need on a GPU.
+    Modules on meta and autocast: as in GatedMLP.
+    """
+
+    packed: torch.Tensor
+
+    def __init__(self, weight: torch.Tensor | Nvfp4 | Fp8, bias: torch.Tensor | None = None, *, dtype: torch.dtype | None = None,
+                 tokens: str | None = None):
+        super().__init__()
+        expect_one_device(weight=weight, bias=bias)
+        self.dtype, (weight,) = in_one_type(2, dtype, ("weight", weight))
+        self.tokens = tokens_of(tokens)
+        found = self.hold("packed", pack_gemm, weight, bias=None if bias is None else buffer_of("bias", bias, torch.float32, 1))
+        self.n, self.k = found.n, found.k
+
+    @classmethod
+    def from_float(cls, layer: nn.Module, *, dtype: torch.dtype | None = None, tokens: str | None = None) -> "Linear":
+        """From a torch.nn.Linear. One with hooks or a forward of its own is refused."""
+        expect_as_written(layer, frozenset())
+        expect_linear("given", layer)
+        return cls(layer.weight, layer.bias, dtype=dtype, tokens=tokens)
+
+    def said(self) -> dict[str, Any]:
+        return dict(tokens=self.tokens, dtype=short(self.dtype))
+
+    def extra_repr(self) -> str:
+        held = self._held["packed"]
+        return f"k={self.k}, n={self.n}, format={held.format}{', bias' if held.has_bias else ''}"
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        expect_floats(x, packed=self.packed)
+        if x.dim() == 0 or x.shape[-1] != self.k:
+            refuse(f"x is {list(x.shape)}, expected [..., {self.k}]")
+        with in_own_type(x):
+            values, scales = operand_of(x.reshape(-1, self.k).to(self.dtype), self.tokens)
+            result = call(torch.ops.thresher.gemm_packed, values, self.packed, self.n, out_dtype=self.dtype, **scales)
+        return result.reshape(*x.shape[:-1], self.n).to(result_dtype(x))
+
+    def warm(self, rows: list[int], choices: int) -> None:
+        """As thresher.torch.warm, which calls it."""
+        for count in buckets(rows):
+            self(torch.zeros(count, self.k, dtype=self.dtype, device=self.packed.device))
 
 
 class GatedMLP(_Layer):

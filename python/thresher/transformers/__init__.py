@@ -12,11 +12,13 @@ sentence, or named in the report of `replace`; nothing falls back in silence.
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
+from . import _continuous
 from ._attention import attend, attend_paged
 from ._experts import experts, prepare
 from ._masks import mask_of
+from ._replace import Report, replace
 
-__all__ = ["NAME", "prepare"]
+__all__ = ["NAME", "Report", "prepare", "replace"]
 
 NAME = "thresher"
 
@@ -24,3 +26,4 @@ AttentionInterface.register(NAME, attend)
 AttentionInterface.register(f"paged|{NAME}", attend_paged)
 AttentionMaskInterface.register(NAME, mask_of)
 ALL_EXPERTS_FUNCTIONS.register(NAME, experts)
+_continuous.keep(NAME)
