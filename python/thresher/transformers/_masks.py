@@ -69,7 +69,7 @@ def mask_of(batch_size: int, q_length: int, kv_length: int, q_offset: int | torc
 def _lengths(batch: int, q_length: int, kv_length: int, keys: int | torch.Tensor, present: torch.Tensor | None,
              device: torch.device) -> torch.Tensor:
     numbers = torch.arange(batch + 1, dtype=torch.int32, device=device)
-    last = keys if isinstance(keys, torch.Tensor) else torch.tensor(keys, device=device)
+    last = keys if isinstance(keys, torch.Tensor) else torch.full((), keys, device=device)
     last = last.to(torch.int32).clamp(max=kv_length).expand(batch)
     parts = [last, numbers[:-1], numbers * q_length]
     if present is not None:
