@@ -69,7 +69,7 @@ def _of_one_module(module: Any, activation: str | None, order: str | None, ignor
     if order is not None:
         one_of("order", order, ORDERS)
     both, down, is_transposed = _matrices(module)
-    chosen, found, read = _gating(module, activation, constants)
+    chosen, found, read = gating(module, activation, constants)
     if order is not None and found is not None and order != found:
         refuse(f"order is {order!r}, but gate and up of the module {called(module)} lie {found!r}")
     order = order or found
@@ -107,7 +107,7 @@ def _matrices(module: Any) -> tuple[torch.Tensor, torch.Tensor, bool]:
            "[E, K, 2 N] and [E, N, K]")
 
 
-def _gating(module: Any, name: str | None, constants: dict) -> tuple[Activation, str | None, list[str]]:
+def gating(module: Any, name: str | None, constants: dict) -> tuple[Activation, str | None, list[str]]:
     """(activation, order where the module says it, the attributes that say both)."""
     of_module = {key: getattr(module, key) for key in _CONSTANTS if isinstance(getattr(module, key, None), (int, float))}
     apply_gate = getattr(module, "_apply_gate", None)

@@ -10,6 +10,7 @@ sentence, or named in the report of `replace`; nothing falls back in silence.
 """
 
 from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.finegrained_fp8 import ALL_FP8_EXPERTS_FUNCTIONS
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from . import _continuous
@@ -25,5 +26,6 @@ NAME = "thresher"
 AttentionInterface.register(NAME, attend)
 AttentionInterface.register(f"paged|{NAME}", attend_paged)
 AttentionMaskInterface.register(NAME, mask_of)
-ALL_EXPERTS_FUNCTIONS.register(NAME, experts)
+for registry in (ALL_EXPERTS_FUNCTIONS, ALL_FP8_EXPERTS_FUNCTIONS):
+    registry.register(NAME, experts)
 _continuous.keep(NAME)

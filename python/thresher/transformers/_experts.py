@@ -1,7 +1,7 @@
-"""Experts as transformers' registry calls them: rows, the experts that a router chose for each, and their weights.
+"""Experts as transformers' registries call them: rows, the experts that a router chose for each, and their weights.
 
-A module's weights are packed at its first call. Packed weights in 16 bits are the tensors themselves behind a header, so that the module's
-parameters become views of them: there is one copy, and a state dict, another implementation or new weights see the same numbers.
+A module's weights are packed at its first call. Where packed weights are the tensors themselves behind a header, as those of 16 bits are, the
+module's parameters become views of them: there is one copy, and a state dict, another implementation or new weights see the same numbers.
 """
 
 import torch
@@ -9,6 +9,8 @@ from torch import nn
 
 from .._errors import UnsupportedError
 from ..torch import MoE
+from ..torch._experts import gating
+from ._weights import FP8_TOKENS, expect_blocks, expect_sixteen_bits, fp8
 
 _NAME = "_thresher_experts"
 
@@ -30,13 +32,24 @@ def pack_experts(module: nn.Module) -> MoE:
     of_model = module.config._experts_implementation_internal
     module.config._experts_implementation_internal = "eager"  # from_float calls the module, on a few rows
     try:
-        made = MoE.from_float(module)
+        made = _made(module)
     finally:
         module.config._experts_implementation_internal = of_model
     for name, packed in (("gate_up_proj", made.gate_up), ("down_proj", made.down)):
         _share(module, name, packed, is_transposed=getattr(module, "is_transposed", False))
     object.__setattr__(module, _NAME, made)  # no part of the module: its weights are
     return made
+
+
+def _made(module: nn.Module) -> MoE:
+    both, down = module.gate_up_proj, module.down_proj
+    if both.dtype != torch.float8_e4m3fn:
+        expect_sixteen_bits("gate_up_proj", both)
+        return MoE.from_float(module)
+    expect_blocks(module)
+    (activation, constants), order, _ = gating(module, None, {})
+    return MoE(fp8(both, module.gate_up_proj_scale_inv), fp8(down, module.down_proj_scale_inv), order=order or "gate_first", tokens=FP8_TOKENS,
+               activation=activation, **constants)
 
 
 def _share(module: nn.Module, name: str, packed: torch.Tensor, *, is_transposed: bool) -> None:
@@ -49,7 +62,8 @@ def _share(module: nn.Module, name: str, packed: torch.Tensor, *, is_transposed:
     shape = given.transpose(1, 2).shape if is_transposed else given.shape
     view = matrices.view(given.dtype).view(shape)
     view = view.transpose(1, 2) if is_transposed else view
-    if all(torch.equal(one, other) for one, other in zip(view, given)):
+    codes = torch.int16 if given.element_size() == 2 else torch.uint8
+    if all(torch.equal(one.view(codes), other.view(codes)) for one, other in zip(view, given)):
         given.data = view
 
 
