@@ -22,7 +22,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 import thresher  # noqa: E402
 import thresher.torch as tt  # noqa: E402
 import thresher.transformers as ours  # noqa: E402
-from thresher.transformers import _masks  # noqa: E402
+from thresher.transformers import _attention, _masks  # noqa: E402
 from torch import nn  # noqa: E402
 from transformers import masking_utils  # noqa: E402
 from transformers.integrations import finegrained_fp8  # noqa: E402
@@ -168,25 +168,15 @@ def test_generates_the_greedy_tokens_of_float32(family, cache):
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt_oss"])
-def test_continuous_batching_keeps_the_attention(family):
+def test_continuous_batching_keeps_the_attention(family, monkeypatch):
     model = made(family)
     prompts = [prompt(1, length)[0] for length in (5, 13, 9)]
     expected = Expected(model, prompts)
     generation = transformers.GenerationConfig(max_new_tokens=NEW, do_sample=False, eos_token_id=-1, pad_token_id=0)
-    seen, attend = [], transformers.AttentionInterface._global_mapping[ours.NAME]
-
-    def watched(module, *arguments, **named):
-        seen.append(named.get("cu_seq_lens_q"))
-        return attend(module, *arguments, **named)
-
-    names = [name for name in (ours.NAME, f"paged|{ours.NAME}") if name in transformers.AttentionInterface._global_mapping]
-    kept = {name: transformers.AttentionInterface._global_mapping[name] for name in names}
-    transformers.AttentionInterface.register(ours.NAME, watched)
-    try:
-        found = with_ours(model).generate_batch([one.tolist() for one in prompts], generation_config=generation, progress_bar=False)
-    finally:
-        for name, function in kept.items():
-            transformers.AttentionInterface.register(name, function)
+    calls, packed = [], _attention._packed
+    monkeypatch.setattr(_attention, "_packed", lambda *arguments: calls.append(1) or packed(*arguments))
+    found = with_ours(model).generate_batch([one.tolist() for one in prompts], generation_config=generation, progress_bar=False)
+    assert len(calls) >= NEW
     assert model.config._attn_implementation == ours.NAME
     expected.agree([one.generated_tokens for one in found.values()])
 
@@ -291,6 +281,7 @@ def test_experts_in_fp8():
             gate, up = (both[expert] @ rows[row].float()).chunk(2)
             exact[row] += down[expert] @ (nn.functional.silu(gate) * up) / 2
     near(experts(rows, ids, torch.full((6, 2), 0.5)), exact)
+    assert experts.__dict__["_thresher_experts"].tokens == "fp8_block"  # a GPU multiplies FP8 with FP8 alone
     experts = kind(config, block_size=(64, 64))
     refused(lambda: experts(rows, ids, torch.full((6, 2), 0.5)), "has FP8 weights with scales of blocks [64, 64], expected blocks [128, 128]")
 
@@ -330,6 +321,7 @@ def test_replaces_layers_of_quantized_checkpoints():
     report = ours.replace(model)
     assert list(report.replaced) == ["mlp", "linear", "four", "four_linear"]
     assert report.kept == {"tensor": "the FP8Linear has FP8 weights with scales of other parts than blocks, expected blocks [128, 128]"}
+    assert [model[name].tokens for name in report.replaced] == ["fp8_block", "fp8_block", None, None]
     x = torch.randn(7, 128).bfloat16()
     for name, (gate, up, down) in (("mlp", [numbers for _, numbers in pairs[:3]]), ("four", [layer.numbers() for layer in four[:3]])):
         exact = (nn.functional.silu(x.float() @ gate.T) * (x.float() @ up.T)) @ down.T
@@ -387,7 +379,8 @@ def test_masks_that_are_no_lengths_are_refused():
             thresher.UnsupportedError)
     refused(lambda: model(ids[:1], position_ids=torch.tensor([[*range(6), *range(7)]]), use_cache=False), "is neither causal nor of all keys")
     chunks = masking_utils.chunked_causal_mask_function(4, torch.zeros(2, dtype=torch.long))
-    refused(lambda: _masks.mask_of(2, 13, 13, mask_function=chunks), "is neither causal nor of all keys")
+    for unknown in (chunks, masking_utils.sliding_window_overlay(4)):
+        refused(lambda: _masks.mask_of(2, 13, 13, mask_function=unknown), "is neither causal nor of all keys")
 
 
 def test_padding_behind_a_prompt_counts_for_nothing_until_there_is_more():

@@ -102,16 +102,16 @@ def _pages_of_rows(cache: torch.Tensor) -> torch.Tensor:
 
 
 def _behind_padding(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, lengths: Lengths, options: dict) -> torch.Tensor:
-    """Three sequences of each, whose lengths the device knows alone: the padding, what is behind it, and rows of a cache that have no key."""
+    """Three sequences of each, whose lengths the device knows alone: all queries beside the keys behind the padding, and no queries beside the
+    keys before them and after. The last query belongs to the last key, so that those of padding see none."""
     queries, keys = query.shape[2], key.shape[2]
-    stop = lengths.first + lengths.keys
-    padded_queries = (lengths.first - (stop - queries)).clamp(0, queries)
-    return _packed(query, key, value, _offsets(lengths, queries, padded_queries, queries),
-                   _offsets(lengths, keys, lengths.first.clamp(max=keys), stop.clamp(max=keys)), options)
+    none = torch.zeros_like(lengths.first)
+    stop = (lengths.first + lengths.keys).clamp(max=keys)
+    return _packed(query, key, value, _offsets(lengths, queries, none, none + queries), _offsets(lengths, keys, lengths.first, stop), options)
 
 
-def _offsets(lengths: Lengths, rows: int, first: torch.Tensor, stop: torch.Tensor | int) -> torch.Tensor:
-    """[3·B + 1], of sequences of so many rows."""
+def _offsets(lengths: Lengths, rows: int, first: torch.Tensor, stop: torch.Tensor) -> torch.Tensor:
+    """[3·B + 1], of sequences of so many rows that are cut at first and at stop."""
     begin = lengths.table.view(-1) * rows
     return torch.cat([torch.stack([begin, begin + first, begin + stop], 1).view(-1), begin[-1:] + rows]).to(torch.int32)
 
