@@ -9,12 +9,13 @@
 #        scripts/python.sh formatter BUILD        prints an environment with the formatter of the sources
 #        scripts/python.sh docs BUILD             prints an environment with the tools of the documentation
 #        scripts/python.sh headers BUILD          prints CMake's options for the headers of the frameworks that were fetched
+#        scripts/python.sh transformers BUILD     shows transformers to it, and fetches it once for a machine
 #        scripts/python.sh jax BUILD              shows JAX to it, and fetches it once for a machine
 #        scripts/python.sh pytest BUILD FILE [on_demand]  runs python/tests/FILE there: the tests that are always run, or the others
 # What is fetched is pinned in python/constraints.txt and kept in $XDG_CACHE_HOME/thresher. Exit status 77: left out, and why.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
-action=${1:?wheel, cuda, docs, formatter, headers, torch, jax or pytest}
+action=${1:?wheel, cuda, docs, formatter, headers, torch, transformers, jax or pytest}
 build=$(cd "${2:?a build folder}" && pwd)
 wheel=$build/wheel
 environment=$wheel/environment
@@ -139,6 +140,11 @@ case $action in
     show torch "$folder"
     "$environment/bin/python" -c 'import torch; print("torch", torch.__version__)'
     ;;
+  transformers)
+    [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
+    shown=$(packages transformers $(of transformers numpy)) || { echo "$shown"; exit 77; }
+    show transformers "$shown"
+    ;;
   jax)
     [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
     shown=$(packages jax $(of jax)) || { echo "$shown"; exit 77; }
@@ -152,5 +158,5 @@ case $action in
     grep -qE '[0-9]+ (passed|failed|error)' "$3.log" || [ "$status" -ne 0 -a "$status" -ne 5 ] || leave_out "no test of $3 was run"
     exit "$status"
     ;;
-  *) fail "$action is not wheel, cuda, headers, torch, jax or pytest" ;;
+  *) fail "$action is not wheel, cuda, headers, torch, transformers, jax or pytest" ;;
 esac
