@@ -103,6 +103,7 @@ def test_logits_are_as_near_to_float32_as_eager_ones(family):
     report = ours.replace(model)
     assert report.replaced
     assert rms(model(ids).logits - exact) <= allowed
+    assert ours.replace(model) == ours.Report({}, {name: why for name, why in report.kept.items() if name == "lm_head"})
 
 
 class Expected:
@@ -235,7 +236,7 @@ def test_packed_experts_are_the_parameters(family):
     found = with_ours(model)(ids).logits
     assert state.keys() == model.state_dict().keys()
     assert all(torch.equal(state[name], weight) for name, weight in model.state_dict().items())
-    packed = experts_of(model).__dict__["_thresher_experts"]
+    packed = experts_of(model).__dict__["_thresher_experts"].made
     for name, block in (("gate_up_proj", packed.gate_up), ("down_proj", packed.down)):
         parameter = getattr(experts_of(model), name)
         assert parameter.untyped_storage().data_ptr() == block.untyped_storage().data_ptr()
@@ -243,6 +244,9 @@ def test_packed_experts_are_the_parameters(family):
     assert not torch.equal(model(ids).logits, found)
     model.load_state_dict(state)
     assert torch.equal(model(ids).logits, found)
+    other = copy.deepcopy(model)
+    other.load_state_dict({name: weight / 2 for name, weight in state.items() if "experts" in name}, strict=False)
+    assert torch.equal(model(ids).logits, found) and not torch.equal(other(ids).logits, found)
     model.set_attn_implementation("eager")
     model.set_experts_implementation("eager")
     assert torch.equal(model(ids).logits, eager)
@@ -281,7 +285,7 @@ def test_experts_in_fp8():
             gate, up = (both[expert] @ rows[row].float()).chunk(2)
             exact[row] += down[expert] @ (nn.functional.silu(gate) * up) / 2
     near(experts(rows, ids, torch.full((6, 2), 0.5)), exact)
-    assert experts.__dict__["_thresher_experts"].tokens == "fp8_block"  # a GPU multiplies FP8 with FP8 alone
+    assert experts.__dict__["_thresher_experts"].made.tokens == "fp8_block"  # a GPU multiplies FP8 with FP8 alone
     experts = kind(config, block_size=(64, 64))
     refused(lambda: experts(rows, ids, torch.full((6, 2), 0.5)), "has FP8 weights with scales of blocks [64, 64], expected blocks [128, 128]")
 

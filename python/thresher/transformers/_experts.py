@@ -4,6 +4,8 @@ A module's weights are packed at its first call. Where packed weights are the te
 module's parameters become views of them: there is one copy, and a state dict, another implementation or new weights see the same numbers.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
 
@@ -15,17 +17,27 @@ from ._weights import FP8_TOKENS, expect_blocks, expect_sixteen_bits, fp8
 _NAME = "_thresher_experts"
 
 
+class Packed(NamedTuple):
+    made: MoE
+    places: tuple[int, int]
+
+
 def experts(module: nn.Module, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor) -> torch.Tensor:
     """hidden_states: [T, K]; top_k_index, top_k_weights: [T, k]."""
-    made = module.__dict__.get(_NAME)
-    if made is None:
-        made = pack_experts(module)
-    return made(hidden_states, top_k_index, top_k_weights)
+    packed = module.__dict__.get(_NAME)
+    if packed is None or not (torch.compiler.is_compiling() or packed.places == _places(module)):
+        packed = pack_experts(module)
+    return packed.made(hidden_states, top_k_index.to(torch.int32), top_k_weights)
+
+
+def _places(module: nn.Module) -> tuple[int, int]:
+    """Which change where a model is moved, copied or given other tensors."""
+    return module.gate_up_proj.data_ptr(), module.down_proj.data_ptr()
 
 
 @torch.no_grad()
-def pack_experts(module: nn.Module) -> MoE:
-    """What computes the module from now on."""
+def pack_experts(module: nn.Module) -> Packed:
+    """What computes the module from now on. It is no part of the module, whose weights it shares."""
     if torch.compiler.is_compiling():
         raise UnsupportedError("the experts of this model are not packed yet, which torch.compile cannot record: call the model once before, "
                                "or thresher.transformers.prepare")
@@ -37,8 +49,9 @@ def pack_experts(module: nn.Module) -> MoE:
         module.config._experts_implementation_internal = of_model
     for name, packed in (("gate_up_proj", made.gate_up), ("down_proj", made.down)):
         _share(module, name, packed, is_transposed=getattr(module, "is_transposed", False))
-    object.__setattr__(module, _NAME, made)  # no part of the module: its weights are
-    return made
+    packed = Packed(made, _places(module))
+    object.__setattr__(module, _NAME, packed)
+    return packed
 
 
 def _made(module: nn.Module) -> MoE:

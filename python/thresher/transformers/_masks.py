@@ -51,7 +51,7 @@ def mask_of(batch_size: int, q_length: int, kv_length: int, q_offset: int | torc
     is_causal = _expect_known(mask_function)
     device = attention_mask.device if attention_mask is not None else torch.device(device)
     is_read_here = not _is_recorded(device)
-    keys = q_offset + q_length - kv_offset if is_causal else kv_length
+    keys = q_offset + (q_length - kv_offset) if is_causal else kv_length
     if isinstance(keys, torch.Tensor) and is_read_here and q_length > 1:
         keys = int(keys)
     present = None if attention_mask is None else _present(attention_mask, kv_length, kv_offset)

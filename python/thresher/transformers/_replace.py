@@ -51,6 +51,8 @@ def replace(model: nn.Module, *, gated_mlps: bool = True, linears: bool = True, 
 def _walk(parent: nn.Module, prefix: str, wanted: tuple[bool, bool], ignored: frozenset[str], shared: dict, report: Report) -> None:
     for key, module in list(parent.named_children()):
         name = f"{prefix}{key}"
+        if isinstance(module, (GatedMLP, Linear)):
+            continue
         if name in ignored:
             report.kept[name] = "it is in ignore"
         elif is_experts(module):
