@@ -110,6 +110,7 @@ def _names_in(module: nn.Module) -> tuple[str, ...] | None:
 
 def _gated(module: nn.Module) -> GatedMLP:
     names = _names_in(module)
+    assert names is not None
     layers = [weights_of(getattr(module, name)) for name in names]
     if all(isinstance(one.weight, torch.Tensor) for one in layers):
         return GatedMLP.from_float(module)
