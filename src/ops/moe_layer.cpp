@@ -50,6 +50,7 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
         down_(std::move(down)),
         gate_up_weights_(gate_up_weights),
         down_weights_(down_weights),
+        down_weights_ahead_(down_->stack()),
         combine_(device.id(), layer::combine_call(problem, device.kind(), down_->settles(), threads)) {
     const std::int64_t choices = problem.tokens * problem.top_k;
     for (const auto& [name, size] :
@@ -91,7 +92,7 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
 
     ops::of_product("gate and up, whose a is x", [&] {
       ops::run_grouped(*gate_up_, stream, {.a = of.x, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row},
-                       at(workspace, of_gate_up), of.topk_ids, row_of_choice);
+                       at(workspace, of_gate_up), {of.topk_ids, row_of_choice, down_weights_ahead_});
     });
     ops::of_product("down", [&] {
       ops::run_grouped(*down_, stream, {.a = hidden, .c = of_choices, .offsets = first_rows}, at(workspace, of_down));
@@ -123,6 +124,7 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
   ops::PlanPointer down_;
   GroupedWeights gate_up_weights_;
   GroupedWeights down_weights_;
+  Tensor down_weights_ahead_;  ///< which gate and up prefetches
   ops::DeviceCall combine_;
   std::optional<ops::Intermediate> intermediate_;
 };

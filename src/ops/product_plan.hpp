@@ -10,6 +10,7 @@
 #include "ops/cuda_call.hpp"
 #include "ops/packed_product.hpp"
 #include "ops/product_choice.hpp"
+#include "strategies/moe_layer/tensors.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher::ops {
@@ -25,6 +26,7 @@ struct ProductTensors {
   const Tensor& row_weights = no_tensor;
   const Tensor& topk_ids = no_tensor;  ///< where the call sorts a layer's choices (strategies/moe_layer/calls.hpp)
   const Tensor& inverse = no_tensor;
+  const Tensor& next_weights = no_tensor;  ///< strategies/gemm/tensors.hpp
 };
 
 /// The weights that calls read, and their keepers.
@@ -59,6 +61,8 @@ class ProductPlan {
   [[nodiscard]] const ProductProblem& problem() const noexcept { return problem_; }
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
   [[nodiscard]] const std::string& strategy() const noexcept { return strategy_; }
+  /// The weights on a GPU that a launch ahead of this grouped product may prefetch: the gate's, or packed ones.
+  [[nodiscard]] Tensor stack() const;
   /// Whether each of its calls settles (strategies/moe_layer/calls.hpp).
   [[nodiscard]] bool settles() const;
   /// Those that calls read where the caller left them.
@@ -93,8 +97,8 @@ using PlanPointer = std::shared_ptr<const ProductPlan>;
                                        const GroupedWeights& weights, const DualGemmOptions& options,
                                        const CallChange& change = {});
 
-/// The public `plan` and `run` of a grouped product, for layers as well. Arguments are validated here. `topk_ids` and
-/// `inverse` are for calls that permute by expert.
+/// The public `plan` and `run` of a grouped product, for layers as well. Arguments are validated here. `routed` is
+/// for calls that permute by expert.
 [[nodiscard]] PlanPointer plan_grouped(const Device& device, const GroupedProblem& problem,
                                        const PackedGroupedWeights& weights, const GroupedOptions& options,
                                        const CallChange& change = {});
@@ -102,7 +106,7 @@ using PlanPointer = std::shared_ptr<const ProductPlan>;
                                        const GroupedWeights& weights, const GroupedOptions& options,
                                        const CallChange& change = {});
 void run_grouped(const ProductPlan& plan, Stream stream, const GroupedTensors& tensors, void* workspace,
-                 const Tensor& topk_ids = no_tensor, const Tensor& inverse = no_tensor);
+                 const strategies::moe_layer::RoutedTensors& routed = {});
 
 /// Why the call cannot read weights where they lie: what comes with each call is not judged.
 [[nodiscard]] std::string weights_obstacle(const strategies::PlannedCall& call, const WeightViews& views);

@@ -48,10 +48,13 @@ PlanPointer plan_grouped(const Device& device, const GroupedProblem& problem, co
 }
 
 void run_grouped(const ProductPlan& plan, Stream stream, const GroupedTensors& tensors, void* workspace,
-                 const Tensor& topk_ids, const Tensor& inverse) {
+                 const strategies::moe_layer::RoutedTensors& routed) {
   validate_run(plan.problem(), tensors, plan.weights(), place_of(plan, workspace));
   const Tensor& groups = tensors.counts.rank > 0 ? tensors.counts : tensors.offsets;
-  plan.run(stream, {tensors.a, tensors.c, groups, tensors.row_ids, tensors.row_weights, topk_ids, inverse}, workspace);
+  plan.run(stream,
+           {tensors.a, tensors.c, groups, tensors.row_ids, tensors.row_weights, routed.topk_ids, routed.inverse,
+            routed.next_weights},
+           workspace);
 }
 
 }  // namespace ops

@@ -1,6 +1,7 @@
 #pragma once
 /// The parameter of each kernel around a layer's products, and the work of their blocks.
 #include "machine/global.hpp"
+#include "pipeline/grouped/weights_ahead.hpp"
 #include "strategies/gemm/device/gather_params.hpp"
 
 namespace thresher::strategies::moe_layer {
@@ -23,6 +24,8 @@ struct RouteParams {
   machine::u32 key_bits = 0;      ///< of the numbers 0 … experts
   machine::u32 part_choices = 0;  ///< that a block places, its own: a divisor of block_choices
   gemm::GatherParams gather;      ///< of their rows; its row_bytes are 0 where none are gathered
+  /// Of the product behind this launch. Every block of the one that permutes all prefetches a piece.
+  pipeline::WeightsAhead weights;
 };
 
 /// Words of shared memory: a count for each warp and expert, with skipped assignments last. Then a count and a sum for
