@@ -59,8 +59,7 @@ def dense(weights, copies):
 
 
 def moe(weights, copies):
-    """Rows are bfloat16 before they are added up, as the peers' are. `thresher_module` has them in float32, and rounds tokens with PyTorch's
-    operations."""
+    """Rows are bfloat16 before they are added up, as the peers' are. `thresher_module` rounds tokens with PyTorch's operations."""
     layer, format_name, biases = weights.layer, weights.format, weights.biases
     module = thresher_torch.MoE(weights["gate_up"].operand(), weights["down"].operand(), order="gate_first", bias1=biases.get("gate_up"),
                                 down_bias=biases.get("down"), **options_of(weights))

@@ -90,7 +90,7 @@ def fp8_tokens(rows):
 
 def experts_of(x, ids, weights, w13, w2, kind="silu", tokens=lambda rows: rows.astype(np.float64), **constants):
     """(Σ over a token's experts, how far the float32 computation may be from it); between the products rows are bf16 and then what
-    `tokens` makes of them, on whichever side of a rounding they came to lie."""
+    `tokens` makes of them, on whichever side of a rounding they came to lie. Rows are bf16 before they are added up, too."""
     total, error = np.zeros((len(x), w2.shape[1])), np.zeros((len(x), w2.shape[1]))
     for token, choice in np.argwhere((ids >= 0) & (ids < len(w2))):
         gate, up = np.split(w13[ids[token, choice]], 2)
@@ -101,7 +101,8 @@ def experts_of(x, ids, weights, w13, w2, kind="silu", tokens=lambda rows: rows.a
         of_hidden = np.maximum(np.abs(low - hidden), np.abs(high - hidden)) @ np.abs(down).T
         weight = float(weights[token, choice])
         total[token] += (weight * result)[0]
-        error[token] += (weight * (of_sum + of_hidden) + 2.0**-22 * np.abs(weight * result))[0]
+        of_row = definition.rounding(BF16)[0] * np.abs(result)
+        error[token] += (weight * (of_sum + of_hidden + of_row) + 2.0**-22 * np.abs(weight * result))[0]
     return total, error
 
 

@@ -182,7 +182,7 @@ def test_experts_of_whole_blocks_round_once_between_products():
     ours = tt.MoE((gate, up), down, tokens="fp8_block")
     x, weights, ids = normal(7, 160), torch.rand(7, 2), torch.randint(-1, 3, (7, 2), dtype=torch.int32)
     given, packed = in_fp8(x), (tt.pack_grouped(gate, up), tt.pack_grouped(down))
-    result = tt.moe(given, *packed, ids, weights, intermediate_dtype="fp8_block", out_dtype=torch.bfloat16)
+    result = tt.moe(given, *packed, ids, weights, intermediate_dtype="fp8_block", rows_dtype=torch.bfloat16, out_dtype=torch.bfloat16)
     assert torch.equal(ours(x, ids, weights), result)
     assert torch.equal(compiled(ours)(x, ids, weights), result)
     in_two = tt.moe(given, *packed, ids, weights, out_dtype=torch.bfloat16)

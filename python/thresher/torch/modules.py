@@ -244,7 +244,7 @@ class MoE(_Layer):
 
     def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
         """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k], floating point. Returns [T, K] in
-        the type of x, summed in float32 in the order of the choices."""
+        the type of x. Each choice's row is rounded to the type of the weights, and rows are summed in float32 in the order of the choices."""
         expect_routing(topk_ids, topk_weights, x, self.down)
         dtype = result_dtype(x)
         out_dtype = dtype if dtype in (torch.float16, torch.bfloat16) else torch.float32
@@ -260,7 +260,7 @@ class MoE(_Layer):
             return self._by_products(x, topk_ids, topk_weights)
         rows, named = operand_of(x, self.tokens, "x")
         return call(torch.ops.thresher.moe, rows, self.gate_up, self.down, topk_ids, topk_weights, activation=self.activation,
-                    out_dtype=out_dtype, intermediate_format=self.tokens, **named, **self.constants)
+                    out_dtype=out_dtype, rows_dtype=self.dtype, intermediate_format=self.tokens, **named, **self.constants)
 
     def _by_products(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
         """The layer where what lies between its products has no whole blocks, float32."""
