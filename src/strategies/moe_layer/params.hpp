@@ -24,7 +24,7 @@ struct RouteParams {
   machine::u32 key_bits = 0;      ///< of the numbers 0 … experts
   machine::u32 part_choices = 0;  ///< that a block places, its own: a divisor of block_choices
   gemm::GatherParams gather;      ///< of their rows; its row_bytes are 0 where none are gathered
-  /// Of the product behind this launch. Every block of the one that permutes all prefetches a piece.
+  /// The product behind this launch reads them. A block that sees all assignments prefetches a piece.
   pipeline::WeightsAhead weights;
 };
 
