@@ -68,6 +68,18 @@ constexpr StreamKConfig cluster_paired_heads = with_cluster(paired_heads, 4);
 constexpr StreamKConfig cluster_other_values = with_cluster(other_values, 16);
 constexpr StreamKConfig cluster_narrow_values = with_cluster(narrow_values, 8);
 
+/// Of clusters with one tile each, and with several.
+template <StreamKConfig config, class Element, class KeyElement, Logits logits>
+void add_clusters(Format format) {
+  constexpr StreamKConfig single = [] {
+    StreamKConfig of = config;
+    of.single_tiles = true;
+    return of;
+  }();
+  add<config, Element, KeyElement, logits>(format);
+  add<single, Element, KeyElement, logits>(format);
+}
+
 void add_kernels() {
   static const bool added = [] {
     add<wide_keys, Half, Half, Logits::direct>(Format::fp16);
@@ -77,11 +89,11 @@ void add_kernels() {
     add<other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
     add<narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
     add<narrow_values, Half, E4M3, Logits::direct, E4M3>(Format::fp16);
-    add<cluster_wide_keys, Half, Half, Logits::direct>(Format::fp16);
-    add<cluster_narrow_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
-    add<cluster_paired_heads, BFloat16, E4M3, Logits::direct>(Format::bf16);
-    add<cluster_other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
-    add<cluster_narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
+    add_clusters<cluster_wide_keys, Half, Half, Logits::direct>(Format::fp16);
+    add_clusters<cluster_narrow_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
+    add_clusters<cluster_paired_heads, BFloat16, E4M3, Logits::direct>(Format::bf16);
+    add_clusters<cluster_other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
+    add_clusters<cluster_narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
     return true;
   }();
   static_cast<void>(added);
@@ -521,7 +533,7 @@ TEST(StreamK, PairsOfHeadsTakeBoxesAndAnEvenNumberOfThem) {
 }
 
 TEST(StreamK, TheTableHasEveryKnob) {
-  EXPECT_EQ(stream_k_strategy().knobs().size(), member_count<StreamKConfig> - 3 + 1);  // and dependent_launch
+  EXPECT_EQ(stream_k_strategy().knobs().size(), member_count<StreamKConfig> - 4 + 1);  // and dependent_launch
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, StreamKEmulated, testing::ValuesIn(cases()),

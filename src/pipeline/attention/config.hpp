@@ -183,6 +183,8 @@ struct StreamKConfig {
   /// So many blocks share the chunks of some tiles and merge them through each other's shared memory. With 1 all blocks
   /// share the chunks of all tiles, and a second launch merges their parts.
   int cluster = 1;
+  /// No cluster has more than one tile.
+  bool single_tiles = false;
   bool operator==(const StreamKConfig&) const = default;
 
   static constexpr int keys_per_warp = 16;
@@ -192,6 +194,8 @@ struct StreamKConfig {
   /// Query rows of a tile, of all its heads of keys.
   TH_DEVICE constexpr int tile_rows() const { return rows * heads; }
   TH_DEVICE constexpr bool is_clustered() const { return cluster > 1; }
+  /// Clusters that take several tiles each take them in the order of their sequences' lengths.
+  TH_DEVICE constexpr bool is_sorted() const { return is_clustered() && !single_tiles; }
   /// Several, since each issues its copies one after the other.
   TH_DEVICE constexpr int loader_warps() const { return boxes || warps > 4 || rows > 8 ? 4 : 8; }
   TH_DEVICE constexpr int threads() const { return (warps + loader_warps()) * 32; }
@@ -209,19 +213,24 @@ struct StreamKConfig {
   }
   /// A maximum and a sum of each row from each warp.
   TH_DEVICE constexpr u32 sums_offset() const { return merge_offset() + merge_bytes(); }
-  /// Parts of the rows that a block merges, of at most two tiles: float32 outputs, then a maximum and a sum of each.
+  /// Parts of the rows that a block merges, of one tile or two: float32 outputs, then a maximum and a sum of each.
   TH_DEVICE constexpr u32 parts_offset() const { return sums_offset() + static_cast<u32>(warps * rows) * 8; }
   TH_DEVICE constexpr u32 part_bytes() const { return static_cast<u32>(value_dim) * 4 + 8; }
-  /// At most, of one tile: as many from each of its blocks as the block with the most rows merges.
+  /// At most, of one tile: as many from each of its blocks as the block with the most rows merges. Its rows are merged
+  /// by a power of two of its blocks, so by all of them or by more than half.
   TH_DEVICE constexpr u32 tile_parts() const {
-    return is_clustered() ? static_cast<u32>(tile_rows() + cluster - 1) : 0;
+    if (!is_clustered()) {
+      return 0;
+    }
+    const int of_more_than_half = 2 * tile_rows() - tile_rows() / (cluster / 2);
+    return static_cast<u32>(of_more_than_half < cluster ? cluster : of_more_than_half);
   }
-  TH_DEVICE constexpr u32 parts() const { return 2 * tile_parts(); }
+  TH_DEVICE constexpr u32 parts() const { return single_tiles ? tile_parts() : 2 * tile_parts(); }
   TH_DEVICE constexpr u32 barrier_offset() const { return parts_offset() + parts() * part_bytes(); }
   TH_DEVICE constexpr u32 barriers() const { return 3 * static_cast<u32>(stages) + (is_clustered() ? 1 : 0); }
   TH_DEVICE constexpr u32 directory_offset() const { return barrier_offset() + barriers() * barrier_bytes; }
-  /// Words of the directory: of each sequence, and two of all of them. With clusters sequences are in another order.
-  TH_DEVICE constexpr u32 sequence_words() const { return is_clustered() ? 5 : 4; }
+  /// Words of the directory: of each sequence, and two of all of them. Where they are sorted, also their number.
+  TH_DEVICE constexpr u32 sequence_words() const { return is_sorted() ? 5 : 4; }
   TH_DEVICE constexpr u32 shared_bytes(u32 sequences) const {
     return (directory_offset() + (sequence_words() * sequences + 2) * 4 + 15) / 16 * 16;
   }

@@ -130,10 +130,13 @@ struct EvenSplit {
   }
 };
 
-/// The sum over this lane and all lanes before it.
-TH_DEVICE u32 sum_to_lane(u32 sum) {
+/// The sum over this lane and all lanes before it, in the first `lanes`.
+TH_DEVICE u32 sum_to_lane(u32 sum, u32 lanes) {
   TH_UNROLL
   for (u32 distance = 1; distance < 32; distance *= 2) {
+    if (distance >= lanes) {
+      break;
+    }
     const u32 other = warp::shuffle_up(sum, distance);
     sum += warp::lane() >= distance ? other : 0;
   }
@@ -184,7 +187,7 @@ class StreamKBlock {
         const ItemShare share = share_of_item(item, unit, own);
         flags |= load_chunks(item, chunks_of(item, share), cursor);
         unit = item.first_unit + share.end;
-        if (unit == own.last) {
+        if (config.single_tiles || unit == own.last) {
           break;
         }
         item = sharing.next(item);
@@ -211,7 +214,7 @@ class StreamKBlock {
         sharing.get_ready();
       }
       unit = item.first_unit + share.end;
-      const bool is_last = unit == own.last;
+      const bool is_last = config.single_tiles || unit == own.last;
       Item next = item;
       if (!is_last) {
         next = sharing.next(item);

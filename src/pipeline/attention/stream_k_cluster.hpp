@@ -27,24 +27,36 @@ struct RowParts {
   TH_DEVICE u32 index(u32 part) const { return first + part * stride; }
 };
 
-/// The blocks of a cluster that share an item. They merge its rows alternately, numbered over all its heads.
+/// The blocks of a cluster that share an item. The first of them, the largest power of two that there is, merge its
+/// rows alternately, numbered over all its heads.
 template <StreamKConfig config>
 struct Sharers {
   u32 first;
   u32 count;
 
-  TH_DEVICE u32 block(u32 row) const { return first + row % count; }
+  TH_DEVICE u32 merging() const { return 1U << shift(); }
+  TH_DEVICE u32 block(u32 row) const { return first + row % merging(); }
   /// A block shares two items at most: one that it continues, and then one that it begins, whose first block it is.
   TH_DEVICE RowParts parts(u32 row) const {
-    const u32 own_rows = (static_cast<u32>(config.tile_rows()) + count - 1) / count;
-    const u32 before = row % count == 0 ? config.tile_parts() : 0;
-    return {before + row / count, own_rows, count};
+    const u32 own_rows = static_cast<u32>(config.tile_rows()) >> shift();
+    const u32 before = !config.single_tiles && row % merging() == 0 ? config.tile_parts() : 0;
+    return {before + (row >> shift()), own_rows == 0 ? 1 : own_rows, count};
+  }
+
+ private:
+  TH_DEVICE u32 shift() const {
+    u32 shift = 0;
+    TH_UNROLL
+    for (u32 blocks = 2; blocks <= static_cast<u32>(config.cluster); blocks *= 2) {
+      shift += blocks <= count ? 1 : 0;
+    }
+    return shift;
   }
 };
 
 /// The items of a cluster. The clusters take them back and forth, so that each gets longer and shorter ones. There are
 /// at most as many as a warp has lanes; all lanes of a warp call each function.
-template <class Directory, class Item>
+template <StreamKConfig config, class Directory, class Item>
 class ClusterItems {
  public:
   TH_DEVICE ClusterItems(const Directory& directory, u32 cluster, u32 clusters)
@@ -54,17 +66,17 @@ class ClusterItems {
       first_ = at(0, 0);
     }
     end_ = first_.units;
-    if (items > clusters) {
+    if (!config.single_tiles && items > clusters) {
       const u32 lane = warp::lane();
-      end_ = sum_to_lane(number(lane) < items ? directory.find(number(lane)).units : 0);
+      end_ = sum_to_lane(number(lane) < items ? directory.find(number(lane)).units : 0, 32);
     }
   }
 
-  TH_DEVICE u32 units() const { return warp::shuffle(end_, 31); }
+  TH_DEVICE u32 units() const { return config.single_tiles ? first_.units : warp::shuffle(end_, 31); }
 
   /// The item of a unit; units are counted from the cluster's first.
   TH_DEVICE Item find(u32 unit) const {
-    if (unit < first_.units) {
+    if (config.single_tiles || unit < first_.units) {
       return first_;
     }
     const u32 place = bits::count_ones(warp::ballot(end_ <= unit));
@@ -106,7 +118,7 @@ class StreamKCluster {
                launch::block_count().x / blocks),
         split_(EvenSplit::among(items_.units(), blocks)),
         own_{split_.first(rank_), split_.first(rank_ + 1)} {
-    if (has_units()) {
+    if (config.single_tiles || has_units()) {
       first_ = items_.find(own_.first);
     }
   }
@@ -155,9 +167,9 @@ class StreamKCluster {
     warp::sync();
     cluster::wait();
   }
-  /// Sends the row to the block that merges it, unless this block has its item whole.
+  /// Sends the row to the block that merges it, unless this block has its item whole. A single item is always sent.
   TH_DEVICE void take_row(const Item& item, const ItemShare& share, u32 head, u32 row) const {
-    if (share.is_whole) {
+    if (!config.single_tiles && share.is_whole) {
       operation_.combine_row(item, memory_, share, head, row);
       return;
     }
@@ -178,6 +190,9 @@ class StreamKCluster {
 
   /// By all lanes of a warp.
   TH_DEVICE Sharers<config> sharers(const Item& item) const {
+    if (config.single_tiles) {
+      return {0, item.units < blocks ? item.units : blocks};
+    }
     const u32 first = owner(item.first_unit);
     return {first, owner(item.first_unit + item.units - 1) - first + 1};
   }
@@ -191,12 +206,13 @@ class StreamKCluster {
   template <class Use>
   TH_DEVICE void each_own_row(const Item& item, u32 begin, u32 step, const Use& use) const {
     const Sharers<config> sharers = this->sharers(item);
-    if (sharers.count == 1) {
+    const u32 place = rank_ - sharers.first;
+    if (place >= sharers.merging() || (!config.single_tiles && sharers.count == 1)) {
       return;
     }
     TH_NO_UNROLL
-    for (u32 index = rank_ - sharers.first + begin * sharers.count; index < static_cast<u32>(config.tile_rows());
-         index += step * sharers.count) {
+    for (u32 index = place + begin * sharers.merging(); index < static_cast<u32>(config.tile_rows());
+         index += step * sharers.merging()) {
       const u32 row = index % static_cast<u32>(config.rows);
       if (row < item.rows) {
         use(index / static_cast<u32>(config.rows), row, sharers.parts(index));
@@ -211,7 +227,7 @@ class StreamKCluster {
     TH_NO_UNROLL
     while (true) {
       each_own_row(item, 0, 1, [&](u32, u32, const RowParts& parts) { count += parts.count; });
-      if (item.first_unit + item.units >= own_.last) {
+      if (config.single_tiles || item.first_unit + item.units >= own_.last) {
         return count;
       }
       item = items_.find(own_.last - 1);
@@ -229,7 +245,7 @@ class StreamKCluster {
   const StreamKMemory<config>& memory_;
   Block block_;
   u32 rank_;
-  ClusterItems<typename Operation::Directory, Item> items_;
+  ClusterItems<config, typename Operation::Directory, Item> items_;
   EvenSplit split_;
   Units own_;
   Item first_{};

@@ -9,19 +9,22 @@ TH_DEVICE i32 least(i32 a, i32 b) { return a < b ? a : b; }
 TH_DEVICE i32 most(i32 a, i32 b) { return a > b ? a : b; }
 TH_DEVICE i32 clamp(i32 value, i32 low, i32 high) { return least(most(value, low), high); }
 
-/// Combines this lane's value with those of all lanes before it.
+/// Combines this lane's value with those of all lanes before it, in the first `lanes`.
 template <typename Combine>
-TH_DEVICE i32 running(i32 value, const Combine& combine) {
+TH_DEVICE i32 running(i32 value, const Combine& combine, u32 lanes = 32) {
   const u32 lane = warp::lane();
   TH_UNROLL
   for (u32 distance = 1; distance < 32; distance *= 2) {
+    if (distance >= lanes) {
+      break;
+    }
     const i32 other = warp::shuffle_up(value, distance);
     value = lane >= distance ? combine(value, other) : value;
   }
   return value;
 }
-TH_DEVICE i32 running_most(i32 value) {
-  return running(value, [](i32 a, i32 b) { return most(a, b); });
+TH_DEVICE i32 running_most(i32 value, u32 lanes = 32) {
+  return running(value, [](i32 a, i32 b) { return most(a, b); }, lanes);
 }
 TH_DEVICE i32 running_sum(i32 value) {
   return running(value, [](i32 a, i32 b) { return a + b; });

@@ -22,10 +22,12 @@ namespace {
 using pipeline::attention::StreamKConfig;
 using Config = Launched<StreamKConfig>;
 
-/// The maximum of a call's tiles of query rows; a call with one sequence has exactly as many.
+/// The maximum of a call's tiles of query rows; a call with one sequence has exactly as many. Each sequence may have a
+/// tile that lacks rows, and no query brings more tiles than it would alone.
 std::int64_t max_tiles(const AttentionProblem& problem, const StreamKConfig& config) {
-  const std::int64_t rows = problem.queries * (problem.heads / problem.kv_heads);
-  const std::int64_t tiles = (rows + problem.batch * (config.rows - 1)) / config.rows;
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  const std::int64_t tiles = std::min((problem.queries * group + problem.batch * (config.rows - 1)) / config.rows,
+                                      problem.queries * ceil_div(group, std::int64_t{config.rows}));
   const std::int64_t fewest = problem.batch > 0 ? 1 : 0;  // so that lengths are checked even without queries
   return std::max(tiles, fewest) * (problem.kv_heads / config.heads);
 }
@@ -215,7 +217,7 @@ const KnobTable<Config>& stream_k_knobs() {
                       "heads of keys that a chunk has: narrow rows come with those of the head beside them"),
        number<Config>("cluster", &StreamKConfig::cluster, {1, 2, 4, 8, 16},
                       "blocks that share the chunks of some tiles and merge them in one launch; 1: two launches"),
-       dependent_launch_knob<Config>()}};
+       from_problem(flag<Config>("single_tiles", &StreamKConfig::single_tiles, "")), dependent_launch_knob<Config>()}};
   return table;
 }
 
@@ -363,6 +365,8 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
                           const DeviceSpec& device) {
     Config completed = config;
     follow_extents(problem, knobs, device.multiprocessors, completed);
+    completed.single_tiles =
+        completed.is_clustered() && max_clusters(problem, completed, device) == max_tiles(problem, completed);
     if (knobs.find("stages") == nullptr) {
       static_cast<StreamKConfig&>(completed) =
           with_stages(completed, narrow(problem.batch), static_cast<std::uint32_t>(device.shared_bytes_per_block));

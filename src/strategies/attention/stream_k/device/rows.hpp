@@ -37,27 +37,36 @@ TH_DEVICE Vector<float, wide> piece_of(const float (&from)[count], int first) {
   return piece;
 }
 
-/// Merges a row's state from its parts in their order, at most `max_parts`. `sums_of` gives a part's maximum and sum,
-/// and `piece_of` the place of the lane's columns.
+/// Combines the values of `count` neighbouring lanes, a power of two, for each of them.
+template <u32 count, typename Combine>
+TH_DEVICE float over_neighbours(float value, const Combine& combine) {
+  TH_UNROLL
+  for (u32 distance = count / 2; distance > 0; distance /= 2) {
+    value = combine(value, warp::shuffle_xor(value, distance));
+  }
+  return value;
+}
+
+/// Merges a row's state from its parts in their order, at most `max_parts`, a power of two. `sums_of` gives a part's
+/// maximum and sum, and `piece_of` the place of the lane's columns.
 template <int owned, u32 max_parts, typename SumsOf, typename PieceOf>
 TH_DEVICE RowState<owned> merged_parts(u32 parts, const SumsOf& sums_of, const PieceOf& piece_of) {
-  static_assert(max_parts <= 32);
-  const u32 lane = warp::lane();
-  const Vector<float, 2> own = lane < parts ? sums_of(lane) : Vector<float, 2>{{-largest_float, 0.0F}};
+  static_assert(max_parts <= 32 && (max_parts & (max_parts - 1)) == 0);
+  const u32 place = warp::lane() % max_parts;
+  const Vector<float, 2> own = place < parts ? sums_of(place) : Vector<float, 2>{{-largest_float, 0.0F}};
   RowState<owned> state{};
-  state.max = warp::reduce(own.at[0], [](float a, float b) { return math::max(a, b); });
+  state.max = over_neighbours<max_parts>(own.at[0], [](float a, float b) { return math::max(a, b); });
   const float factor = math::exp2_approx(own.at[0] - state.max);
-  state.sum = warp::reduce(own.at[1] * factor, [](float a, float b) { return a + b; });
+  state.sum = over_neighbours<max_parts>(own.at[1] * factor, [](float a, float b) { return a + b; });
   TH_UNROLL
   for (u32 part = 0; part < max_parts; ++part) {
-    if (part < parts) {
-      float piece[owned];
-      load_floats(piece, piece_of(part));
-      const float weight = warp::shuffle(factor, part);
-      TH_UNROLL
-      for (int i = 0; i < owned; ++i) {
-        state.output[i] = math::fma(weight, piece[i], state.output[i]);
-      }
+    const bool is_there = part < parts;
+    float piece[owned];
+    load_floats(piece, piece_of(is_there ? part : 0));
+    const float weight = warp::shuffle(factor, part);
+    TH_UNROLL
+    for (int i = 0; i < owned; ++i) {
+      state.output[i] = is_there ? math::fma(weight, piece[i], state.output[i]) : state.output[i];
     }
   }
   return state;

@@ -81,8 +81,8 @@ struct CommonUnits {
 };
 
 /// The queries and keys of each sequence, and the number of its first unit. One warp of each block makes it. For
-/// clusters it has the number of a sequence's first item instead, and few sequences are sorted: those with the longest
-/// items come first.
+/// clusters it has the number of a sequence's first item instead. Where clusters have several items, few sequences are
+/// sorted: those with the longest items come first.
 template <StreamKConfig config>
 class KeyDirectory {
  public:
@@ -92,20 +92,21 @@ class KeyDirectory {
   /// begin at the greatest offset so far, clamped to the number of queries. So sequences do not overlap, and all of
   /// them have no more units than a call may have.
   TH_DEVICE u32 make() const {
-    constexpr i32 each = 4;
+    constexpr i32 each = config.is_clustered() ? 1 : 4;
     const Params& call = params_.call;
     const u32 lane = warp::lane();
+    const u32 lanes = static_cast<u32>(least(call.batch, 32));
     u32 flags = 0;
     u32 before = 0;
     CommonUnits common;
-    const i32 first_offset = query_offset(call, 0);
     i32 last_offset = 0;
     TH_NO_UNROLL
     for (i32 round = 0; round < call.batch; round += each * 32) {
       i32 end[each];
       i32 used[each];
+      const i32 first_offset = query_offset(call, 0);  // in the loop, so that nothing waits for it before the others
       load_lengths(end, used, round + static_cast<i32>(lane));
-      if (round == 0) {  // loaded together with the others
+      if (round == 0) {
         last_offset = limited(first_offset, flags);
       }
       TH_UNROLL
@@ -115,7 +116,7 @@ class KeyDirectory {
         }
         const i32 batch = round + i * 32 + static_cast<i32>(lane);
         const i32 own_end = limited(end[i], flags);
-        const i32 greatest = most(running_most(own_end), last_offset);
+        const i32 greatest = most(running_most(own_end, lanes), last_offset);
         const i32 before_own = warp::shuffle_up(greatest, 1);
         const i32 first_query = lane == 0 ? last_offset : before_own;
         last_offset = warp::shuffle(greatest, 31);
@@ -125,17 +126,19 @@ class KeyDirectory {
         flags |= keys != used[i] ? lengths_clamped : 0U;
         const i32 tiles = batch < call.batch ? tiles_of(queries) : 0;
         const u32 of_tile = tiles > 0 ? units_of_tile(queries, keys, tiles) : 0;
-        common.see(of_tile);
+        if constexpr (!config.single_tiles) {
+          common.see(of_tile);
+        }
         const u32 own = static_cast<u32>(tiles * params_.head_sets) * counted_units(of_tile);
-        const u32 sum = sum_to_lane(own);
+        const u32 sum = sum_to_lane(own, lanes);
         Place place{batch, before + sum - own};
-        if (config.is_clustered() && i == 0 && call.batch <= 32 && common.differ) {
+        if (config.is_sorted() && i == 0 && call.batch <= 32 && common.differ) {
           place = sorted_place(of_tile, own);
         }
         if (batch < call.batch) {
           store(place, batch, first_query, queries, keys);
         }
-        before += warp::shuffle(sum, 31);
+        before += warp::shuffle(sum, lanes - 1);
       }
     }
     if (lane == 0) {
@@ -149,24 +152,14 @@ class KeyDirectory {
     return {memory_.load(word(params_.call.batch)), memory_.load(word(params_.call.batch) + 1)};
   }
 
-  /// The item of a unit, or for clusters of its number.
+  /// The item of a unit, or for clusters of its number. All lanes of a warp call it, with one unit; where sequences are
+  /// sorted, each with its own.
   TH_DEVICE StreamKItem find(u32 unit) const {
-    const Params& call = params_.call;
-    i32 low = 0;  // to be the last sequence whose first unit is not beyond `unit`
-    i32 high = call.batch - 1;
-    while (low < high) {
-      const i32 middle = (low + high + 1) / 2;
-      if (memory_.load(word(middle)) <= unit) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    StreamKItem item = first_of(low);
+    StreamKItem item = first_of(place_of(unit));
     const i32 tiles = tiles_of(item.tile.queries);
     const u32 index = (unit - item.first_unit) / counted_units(item.units);
     item.first_unit += index * counted_units(item.units);
-    const i32 set = static_cast<i32>(index) / tiles;
+    const i32 set = tiles == 1 ? static_cast<i32>(index) : static_cast<i32>(index) / tiles;
     item.tile.kv_head = set * config.heads;
     item.tile.first_row = (static_cast<i32>(index) - set * tiles) * config.rows;
     see_keys(item);
@@ -211,6 +204,26 @@ class KeyDirectory {
   /// The units of an item that the directory counts.
   TH_DEVICE static u32 counted_units(u32 units) { return config.is_clustered() ? 1 : units; }
 
+  /// The place of the last sequence whose first unit is not beyond `unit`.
+  TH_DEVICE i32 place_of(u32 unit) const {
+    constexpr i32 seen_at_once = config.is_sorted() ? 1 : 32;
+    i32 low = 0;
+    i32 high = params_.call.batch - 1;
+    while (low + seen_at_once <= high) {
+      const i32 middle = (low + high + 1) / 2;
+      if (memory_.load(word(middle)) <= unit) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    if constexpr (!config.is_sorted()) {
+      const i32 own = low + static_cast<i32>(warp::lane());
+      low += static_cast<i32>(bits::count_ones(warp::ballot(own <= high && memory_.load(word(own)) <= unit))) - 1;
+    }
+    return low;
+  }
+
   /// A sequence's place in the directory.
   struct Place {
     i32 index;
@@ -237,7 +250,7 @@ class KeyDirectory {
     memory_.store(at + 1, static_cast<u32>(first_query));
     memory_.store(at + 2, static_cast<u32>(queries));
     memory_.store(at + 3, static_cast<u32>(keys));
-    if constexpr (config.is_clustered()) {
+    if constexpr (config.is_sorted()) {
       memory_.store(at + 4, static_cast<u32>(batch));
     }
   }
@@ -246,11 +259,13 @@ class KeyDirectory {
   TH_DEVICE StreamKItem first_of(i32 index) const {
     StreamKItem item{};
     item.first_unit = memory_.load(word(index));
-    item.tile.batch = config.is_clustered() ? static_cast<i32>(memory_.load(word(index) + 4)) : index;
+    item.tile.batch = config.is_sorted() ? static_cast<i32>(memory_.load(word(index) + 4)) : index;
     item.tile.first_query = static_cast<i32>(memory_.load(word(index) + 1));
     item.tile.queries = static_cast<i32>(memory_.load(word(index) + 2));
     item.tile.keys = static_cast<i32>(memory_.load(word(index) + 3));
-    item.units = units_of_tile(item.tile.queries, item.tile.keys, tiles_of(item.tile.queries));
+    if constexpr (!config.is_clustered()) {
+      item.units = units_of_tile(item.tile.queries, item.tile.keys, tiles_of(item.tile.queries));
+    }
     return item;
   }
   TH_DEVICE void see_keys(StreamKItem& item) const {
@@ -260,6 +275,9 @@ class KeyDirectory {
     item.seen_by_all = item.tile.seen_by_all(params_);
     item.first_chunk = static_cast<u32>(item.seen.begin / config.keys());
     item.chunks = chunks_of(item.seen);
+    if constexpr (config.is_clustered()) {
+      item.units = item.chunks == 0 ? 1 : item.chunks;
+    }
   }
 
   TH_DEVICE i32 tiles_of(i32 queries) const { return divided_up(queries * params_.call.group, config.rows); }
