@@ -68,7 +68,7 @@ constexpr StreamKConfig cluster_paired_heads = with_cluster(paired_heads, 4);
 constexpr StreamKConfig cluster_other_values = with_cluster(other_values, 16);
 constexpr StreamKConfig cluster_narrow_values = with_cluster(narrow_values, 8);
 
-/// Of clusters with one tile each, and with several.
+/// The kernels of clusters with one tile each, and of clusters with several.
 template <StreamKConfig config, class Element, class KeyElement, Logits logits>
 void add_clusters(Format format) {
   constexpr StreamKConfig single = [] {
