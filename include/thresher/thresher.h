@@ -772,6 +772,33 @@ THRESHER_API void thresher_append_destroy(thresher_append* plan);
 THRESHER_API thresher_status thresher_append_run(const thresher_append* plan, void* stream,
                                                  const thresher_append_tensors* tensors);
 
+/* ---- Quantize: tokens of 16 bits in FP8 ---- */
+
+/* The members are those of QuantizeProblem in thresher/quantize.hpp. */
+typedef struct thresher_quantize_problem {
+  uint32_t struct_size;
+  thresher_format x;   /* bf16 by default, or fp16 */
+  thresher_format out; /* THRESHER_FP8_BLOCK by default, or THRESHER_FP8_ROW */
+  int32_t reserved;    /* 0 */
+  int64_t rows;        /* the maximum of a call */
+  int64_t columns;
+} thresher_quantize_problem;
+
+typedef struct thresher_quantize thresher_quantize;
+
+THRESHER_API void thresher_quantize_problem_init(thresher_quantize_problem* problem, uint32_t struct_size);
+/* Each as its namesake of append. `out` is written with its scales, which are powers of two if it says so. */
+THRESHER_API thresher_status thresher_quantize_plan(thresher_device device, const thresher_quantize_problem* problem,
+                                                    int32_t threads, thresher_quantize** plan);
+THRESHER_API void thresher_quantize_destroy(thresher_quantize* plan);
+THRESHER_API thresher_status thresher_quantize_run(const thresher_quantize* plan, void* stream,
+                                                   const thresher_matrix* x, const thresher_matrix* out);
+/* Formats, columns and the device are the plan's; row strides are 0 for contiguous rows. */
+THRESHER_API thresher_status thresher_quantize_run_flat(const thresher_quantize* plan, void* stream, int64_t rows,
+                                                        const void* x, int64_t x_row_stride, void* out,
+                                                        int64_t out_row_stride, float* scales, int32_t scale_layout,
+                                                        int32_t scales_are_powers_of_two);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,7 @@
 #include "thresher/moe_layer.hpp"
 #include "thresher/packed_block.hpp"
 #include "thresher/packed_file.hpp"
+#include "thresher/quantize.hpp"
 #include "thresher/tensor.hpp"
 #include "thresher/version.hpp"
 #include "thresher/workspace.hpp"

@@ -5,6 +5,7 @@
 #include "thresher/gemm.hpp"
 #include "thresher/grouped_gemm.hpp"
 #include "thresher/moe_layer.hpp"
+#include "thresher/quantize.hpp"
 
 namespace thresher {
 namespace {
@@ -66,6 +67,14 @@ std::size_t std::hash<thresher::AppendProblem>::operator()(const thresher::Appen
 }
 
 std::size_t std::hash<thresher::AppendOptions>::operator()(const thresher::AppendOptions& o) const noexcept {
+  return thresher::Hash().add(o.threads).sum();
+}
+
+std::size_t std::hash<thresher::QuantizeProblem>::operator()(const thresher::QuantizeProblem& p) const noexcept {
+  return thresher::Hash().add(p.rows).add(p.columns).add(p.x).add(p.out).sum();
+}
+
+std::size_t std::hash<thresher::QuantizeOptions>::operator()(const thresher::QuantizeOptions& o) const noexcept {
   return thresher::Hash().add(o.threads).sum();
 }
 

@@ -22,11 +22,11 @@ void write_fp8(std::span<const float> values, float scale, std::uint8_t* codes) 
   std::transform(values.begin(), values.end(), codes, [scale](float value) { return float_to_e4m3(value / scale); });
 }
 
-/// Ignores NaN.
+/// Ignores NaN: the order of the operands matters.
 float largest_number(std::span<const float> values) {
   float amax = 0.0F;
   for (const float value : values) {
-    amax = std::fmax(amax, std::fabs(value));
+    amax = std::max(amax, std::fabs(value));
   }
   return amax;
 }

@@ -11,6 +11,7 @@
 #include "strategies/gemm/registry.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/pause_program.hpp"
+#include "strategies/quantize/call.hpp"
 #include "strategies/word_sum/program.hpp"
 #include "thresher/error.hpp"
 
@@ -75,7 +76,7 @@ std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
                                strategies::gemm::strategies_of(strategies::gemm::Product::grouped, DeviceKind::cuda),
                                device, [](const ProductProblem& problem) { return !problem.is_dense(); });
   for (std::vector<strategies::PlannedCall> some :
-       {strategies::moe_layer::built_in(), strategies::append::built_in(device)}) {
+       {strategies::moe_layer::built_in(), strategies::append::built_in(device), strategies::quantize::built_in()}) {
     std::move(some.begin(), some.end(), std::back_inserter(calls));
   }
   return calls;

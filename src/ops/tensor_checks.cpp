@@ -428,9 +428,9 @@ void check_not_overlapping(const Tensor& out, std::string_view argument, const T
   }
 }
 
-void check_scales_not_overlapping(const Tensor& c) {
-  if (has_written_scales(c) && c.elements() > 0 && overlap(scales_of(c), span_of(c))) {
-    refuse("c.scales share memory with the values of c, expected scales apart from every tensor");
+void check_scales_not_overlapping(const Tensor& out, std::string_view output) {
+  if (has_written_scales(out) && out.elements() > 0 && overlap(scales_of(out), span_of(out))) {
+    refuse("{}.scales share memory with the values of {}, expected scales apart from every tensor", output, output);
   }
 }
 

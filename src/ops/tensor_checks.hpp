@@ -95,7 +95,7 @@ void check_outside_workspace(std::string_view argument, const Tensor& tensor, co
 /// in the same rows.
 void check_not_overlapping(const Tensor& out, std::string_view argument, const Tensor& operand,
                            std::string_view output = "c");
-/// The scales that are written with C must not overlap its values.
-void check_scales_not_overlapping(const Tensor& c);
+/// The scales that are written with the output must not overlap its values.
+void check_scales_not_overlapping(const Tensor& out, std::string_view output = "c");
 
 }  // namespace thresher::ops

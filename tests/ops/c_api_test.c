@@ -771,6 +771,41 @@ static void appends(void) {
   expect_refused(thresher_append_plan(cpu, &problem, 0, &plan), "problem.pairs is 3, expected 0 to 2");
 }
 
+static void quantizes(void) {
+  static uint16_t rows[2 * 128];
+  static uint8_t codes[2 * 128];
+  static float scales[4];
+  for (int i = 0; i < 2 * 128; ++i) {
+    rows[i] = i < 128 ? 0x3F80 : 0xC080; /* 1, then -4 in bf16 */
+  }
+  thresher_quantize_problem problem;
+  thresher_quantize_problem_init(&problem, sizeof problem);
+  problem.rows = 2;
+  problem.columns = 128;
+  thresher_quantize* plan = NULL;
+  expect_ok(thresher_quantize_plan(cpu, &problem, 0, &plan), "plan quantize");
+  thresher_matrix x, out;
+  thresher_matrix_init(&x, sizeof x);
+  thresher_matrix_init(&out, sizeof out);
+  x.format = THRESHER_BF16;
+  x.data = rows;
+  out.format = THRESHER_FP8_BLOCK;
+  out.data = codes;
+  out.scales = scales;
+  out.scale_layout = THRESHER_SCALES_COLUMN_MAJOR;
+  x.shape[0] = out.shape[0] = 2;
+  x.shape[1] = out.shape[1] = 128;
+  expect_ok(thresher_quantize_run(plan, NULL, &x, &out), "run quantize");
+  expect(codes[0] == 0x7E && codes[255] == 0xFE, "the largest of a block is 448");
+  expect(scales[0] == 1.0F / 448.0F && scales[1] == 4.0F / 448.0F, "a scale for each row");
+  expect_ok(thresher_quantize_run_flat(plan, NULL, 2, rows, 0, codes, 0, scales, THRESHER_SCALES_ROW_MAJOR, 1),
+            "run quantize with numbers and pointers");
+  expect(scales[0] == 1.0F / 256.0F && scales[1] == 4.0F / 256.0F, "powers of two");
+  expect_refused(thresher_quantize_run_flat(plan, NULL, 3, rows, 0, codes, 0, scales, 0, 0),
+                 "x has 3 rows, expected 0 to 2, which the plan was made for");
+  thresher_quantize_destroy(plan);
+}
+
 /* A program that was compiled when the struct ended with variable_length. */
 static void attends_for_an_older_program(void) {
   thresher_attention_problem problem = attention_of_test();
@@ -1293,6 +1328,7 @@ int main(void) {
   attends_with_fp8_queries_flat();
   attends_for_an_older_program();
   appends();
+  quantizes();
   refuses_attention();
   computes_in_a_forked_child("interleaved");
   computes_in_a_forked_child("two_pass");

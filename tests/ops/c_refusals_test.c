@@ -864,6 +864,32 @@ static void refuses_appends(void) {
   thresher_append_destroy(plan);
 }
 
+static void refuses_quantizations(void) {
+  thresher_quantize_problem problem;
+  thresher_quantize_problem_init(&problem, sizeof problem);
+  problem.rows = 2;
+  problem.columns = 128;
+  thresher_quantize* plan = NULL;
+  thresher_quantize* none = NULL;
+  TAKEN(thresher_quantize_plan(cpu, &problem, 0, &plan));
+#define PLAN thresher_quantize_plan(cpu, &it, 0, &none)
+  REFUSED(problem, it.struct_size = 24, PLAN,
+          "problem.struct_size is 24, expected at least 32: initialise the struct with its _init function");
+  REFUSED(problem, it.x = 3, PLAN, "problem.x is fp8_e4m3, expected fp16 or bf16");
+  REFUSED(problem, it.out = 7, PLAN, "problem.out is fp8_tensor, expected fp8_row or fp8_block");
+  REFUSED(problem, it.reserved = 1, PLAN, "problem.reserved is 1, expected 0");
+  REFUSED(problem, it.rows = -1, PLAN, "problem.rows is -1, expected 0 to 2147483647");
+  REFUSED(problem, it.columns = 8, PLAN, "problem.columns is 8, expected a multiple of 16 for fp8_block operands");
+  expect_refused(thresher_quantize_plan(cpu, &problem, -1, &none), "options.threads is -1, expected 0 (all) to 1024",
+                 __LINE__);
+#undef PLAN
+  expect_refused(thresher_quantize_run_flat(plan, NULL, 2, values, 0, results, 0, (float*)ones, 3, 0),
+                 "scale_layout is 3, expected 0 to 2", __LINE__);
+  expect_refused(thresher_quantize_run_flat(plan, NULL, 2, values, 0, results, 0, (float*)ones, 0, 2),
+                 "scales_are_powers_of_two is 2, expected 0 to 1", __LINE__);
+  thresher_quantize_destroy(plan);
+}
+
 /* An _init function of a size that no struct has writes nothing far behind it. */
 static void initialises_no_more_than_a_struct_has(void) {
   static unsigned char memory[1 << 16];
@@ -885,6 +911,7 @@ int main(void) {
   refuses_layers();
   refuses_attention();
   refuses_appends();
+  refuses_quantizations();
   initialises_no_more_than_a_struct_has();
   printf("%d failures\n", failures);
   return failures;

@@ -166,7 +166,9 @@ auto narrow_all(const Configs& configs) {
 /// What is built into the library was compiled with it; tests/ops/built_in_cubins_test.cpp looks at that.
 TEST(GroupedKernels, EverySixteenBitKnobCompilesForHopperWithoutSpills) {
   expect_clean(gemm::gather_program());
-  expect_clean(gemm::quantize_rows_program());
+  for (const Format values : {Format::fp32, Format::fp16, Format::bf16}) {
+    expect_clean(gemm::quantize_rows_program(values));
+  }
   expect_clean(one_program(narrow_all(gemm::wgmma::columns::small_config_list)));
 }
 

@@ -21,7 +21,8 @@ Biases biases_of(const Tensor& view) {
   return {{device_address(view.data)}, view.strides[0], view.strides[1], number_of(view.format)};
 }
 
-/// Dynamic scales are written: with slots, a matrix for each. A static scale is read: with slots, one for each.
+}  // namespace
+
 OutputScaleParams output_scales(const Tensor& c) {
   OutputScaleParams params{};
   const bool has_slots = c.rank == 3;
@@ -41,8 +42,6 @@ OutputScaleParams output_scales(const Tensor& c) {
   params.powers_of_two = c.scales.powers_of_two ? 1 : 0;
   return params;
 }
-
-}  // namespace
 
 machine::TensorMapDescription tensor_map(std::uint64_t address, machine::ElementType element, machine::Swizzle swizzle,
                                          std::initializer_list<std::uint64_t> extents,

@@ -56,6 +56,8 @@ struct CallExtents {
 void add_status(const ProductProblem& problem, std::int64_t blocks, PlannedCall& call);
 
 [[nodiscard]] GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs);
+/// Dynamic scales are written: with slots, a matrix for each. A static scale is read: with slots, one for each.
+[[nodiscard]] OutputScaleParams output_scales(const Tensor& c);
 [[nodiscard]] FinishParams finish_params(const ProductProblem& problem, const CallTensors& call);
 
 /// Rows of `element`s at `address` as the kernels read operands: [slot or expert, row, k].

@@ -59,37 +59,13 @@ QuantizeRowsParams params_of(const ProductProblem& problem, const Unrounded& fro
   const Tensor& c = output_of(call);
   const Tensor& bounds = tensor_at(call, groups_index);
   const FinishParams finish = finish_params(problem, call);
-  const int slots = c.rank == 3 ? 1 : 0;
-  const auto bytes = [&](std::int64_t elements) {
-    return static_cast<std::uint64_t>(elements * thresher::bits(c.format) / 8);
-  };
-  QuantizeRowsParams params{};
+  QuantizeRowsParams params = quantize_params(c);
   params.values = {device_address(from.in_place_of(c, call.workspace).data)};
-  params.values_stride = narrow(values_stride(c.shape[slots + 1]));
-  params.codes = {device_address(c.data)};
-  params.codes_stride = bytes(c.strides[slots]);
-  params.codes_slot_stride = slots == 1 ? bytes(c.strides[0]) : 0;
-  params.given = {device_address(c.global_scale)};
-  params.given_slots = narrow(slots);
-  if (format_traits(c.format).has_scales()) {
-    const OutputScaleParams& scales = finish.output_scales;
-    params.scales = {scales.scales.address};
-    params.scales_slot_stride = scales.slot_stride;
-    params.scales_row_stride = scales.row_stride;
-    params.scales_block_stride = scales.block_stride;
-    params.powers_of_two = scales.powers_of_two;
-    params.scales_are_blocked = c.scales.layout == ScaleLayout::blocked ? 1 : 0;
-    if (params.scales_are_blocked != 0 && slots == 1) {
-      params.scales_slot_stride = scale_bytes(c.shape[1], c.shape[2], ScaleLayout::blocked);
-    }
-  }
+  params.values_stride = static_cast<std::uint64_t>(values_stride(params.columns)) * sizeof(float);
   params.bounds = {device_address(bounds.data)};
   params.groups = narrow(weight_extents(gate_of(call)).experts);
-  params.slots = narrow(slots);
   params.row_ids = finish.row_ids;
   params.ids_end = finish.ids_end;
-  params.rows = narrow(c.shape[slots]);
-  params.columns = narrow(c.shape[slots + 1]);
   return params;
 }
 
@@ -117,25 +93,76 @@ std::int64_t max_rows(const ProductProblem& problem) {
 
 }  // namespace
 
-std::string quantize_rows_kernel_name(Format out) {
+std::string quantize_rows_kernel_name(Format values, Format out) {
   return fmt::format(
-      "thresher::strategies::gemm::quantize_rows_kernel<thresher::strategies::gemm::"
-      "QuantizedOutputRows::"
-      "{}>",
-      name(out));
+      "thresher::strategies::gemm::quantize_rows_kernel<thresher::strategies::gemm::QuantizedOutputRows::{}, "
+      "thresher::strategies::gemm::Number::{}>",
+      name(out), name(values));
 }
 
-DeviceProgram quantize_rows_program() {
-  DeviceProgram program{.title = "grouped_gemm output quantization",
+DeviceProgram quantize_rows_program(Format values) {
+  DeviceProgram program{.title = fmt::format("quantization of rows in {}", name(values)),
                         .text = "#include \"strategies/gemm/device/quantize_rows.hpp\"\n",
                         .kernels = {},
                         .options = {}};
   for (const Format out : output_formats) {
-    if (format_traits(out).is_quantized_output()) {
-      program.kernels.push_back(quantize_rows_kernel_name(out));
+    const bool finds_scales = out == Format::fp8_row || out == Format::fp8_block;
+    if (finds_scales || (values == Format::fp32 && format_traits(out).is_quantized_output())) {
+      program.kernels.push_back(quantize_rows_kernel_name(values, out));
     }
   }
   return program;
+}
+
+KernelLaunch quantize_launch(Format values, Format out) {
+  const bool row_has_a_scale = out == Format::fp8_row;
+  KernelLaunch launch;
+  launch.title = "quantize the rows";
+  launch.program = quantize_rows_program(values);
+  launch.expression = quantize_rows_kernel_name(values, out);
+  launch.block.x = quantize_shape(row_has_a_scale).threads;
+  launch.shared_bytes = quantize_shared_bytes(row_has_a_scale);
+  launch.dependent = true;
+  launch.expected.uses_shared_memory = row_has_a_scale;
+  return launch;
+}
+
+QuantizeRowsParams quantize_params(const Tensor& c) {
+  const int slots = c.rank == 3 ? 1 : 0;
+  const auto bytes = [&](std::int64_t elements) {
+    return static_cast<std::uint64_t>(elements * thresher::bits(c.format) / 8);
+  };
+  QuantizeRowsParams params{};
+  params.codes = {device_address(c.data)};
+  params.codes_stride = bytes(c.strides[slots]);
+  params.codes_slot_stride = slots == 1 ? bytes(c.strides[0]) : 0;
+  params.given = {device_address(c.global_scale)};
+  params.given_slots = narrow(slots);
+  if (format_traits(c.format).has_scales()) {
+    const OutputScaleParams scales = output_scales(c);
+    params.scales = {scales.scales.address};
+    params.scales_slot_stride = scales.slot_stride;
+    params.scales_row_stride = scales.row_stride;
+    params.scales_block_stride = scales.block_stride;
+    params.powers_of_two = scales.powers_of_two;
+    params.scales_are_blocked = c.scales.layout == ScaleLayout::blocked ? 1 : 0;
+    if (params.scales_are_blocked != 0 && slots == 1) {
+      params.scales_slot_stride = scale_bytes(c.shape[1], c.shape[2], ScaleLayout::blocked);
+    }
+  }
+  params.slots = narrow(slots);
+  params.rows = narrow(c.shape[slots]);
+  params.columns = narrow(c.shape[slots + 1]);
+  return params;
+}
+
+void bind_quantize(const QuantizeRowsParams& params, Format out, LaunchArguments& arguments) {
+  const bool row_has_a_scale = out == Format::fp8_row;
+  arguments.set(params);
+  const std::uint32_t pieces = row_has_a_scale ? 1 : quantize_pieces(params.columns);
+  const std::int64_t rows = quantize_shape(row_has_a_scale).rows;
+  arguments.grid.x = narrow(size_product(ceil_div(std::int64_t{params.rows}, rows), pieces));
+  arguments.grid.y = params.slots != 0 ? params.groups : 1;
 }
 
 ProductProblem unrounded(ProductProblem problem) {
@@ -154,24 +181,12 @@ PlannedCall with_output_quantization(PlannedCall call, const ProductProblem& pro
     throw Error(ErrorCode::internal, "the product before quantized rows has an alternative launch, expected none");
   }
   write_unrounded(product, values);
-  KernelLaunch launch;
-  launch.title = "quantize the rows";
-  launch.program = quantize_rows_program();
-  launch.expression = quantize_rows_kernel_name(problem.out);
-  const bool row_has_a_scale = problem.out == Format::fp8_row;
-  const QuantizeShape shape = quantize_shape(row_has_a_scale);
-  launch.block.x = shape.threads;
-  launch.shared_bytes = quantize_shared_bytes(row_has_a_scale);
+  KernelLaunch launch = quantize_launch(Format::fp32, problem.out);
   // It waits itself: dense products that are not dependent launches have it behind them too.
   launch.dependent = problem.is_dense() || product.dependent;
-  launch.expected.uses_shared_memory = row_has_a_scale;
   launch.accesses = accesses_of(problem, values);
-  launch.bind = [problem, values, row_has_a_scale, shape](const CallTensors& of, LaunchArguments& out) {
-    const QuantizeRowsParams params = params_of(problem, values, of);
-    out.set(params);
-    const std::uint32_t pieces = row_has_a_scale ? 1 : quantize_pieces(params.columns);
-    out.grid.x = narrow(size_product(ceil_div(std::int64_t{params.rows}, std::int64_t{shape.rows}), pieces));
-    out.grid.y = params.slots != 0 ? params.groups : 1;
+  launch.bind = [problem, values](const CallTensors& of, LaunchArguments& out) {
+    bind_quantize(params_of(problem, values, of), problem.out, out);
     return true;
   };
   call.steps.emplace_back(std::move(launch));

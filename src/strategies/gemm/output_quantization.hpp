@@ -1,5 +1,5 @@
 #pragma once
-/// The launch that quantizes outputs which a product left in float32 in the workspace.
+/// The launch that quantizes rows: tokens of 16 bits, and outputs that a product left in float32 in the workspace.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -12,9 +12,19 @@
 
 namespace thresher::strategies::gemm {
 
-/// `out` is a quantized format.
-std::string quantize_rows_kernel_name(Format out);
-DeviceProgram quantize_rows_program();
+struct QuantizeRowsParams;
+
+/// From fp32 to any quantized format, or from fp16 or bf16 to fp8_row or fp8_block.
+std::string quantize_rows_kernel_name(Format values, Format out);
+/// All of them that read `values`.
+DeviceProgram quantize_rows_program(Format values);
+
+/// The launch without what it reads, writes and binds.
+[[nodiscard]] KernelLaunch quantize_launch(Format values, Format out);
+/// The codes and the scales of all rows of `c`.
+[[nodiscard]] QuantizeRowsParams quantize_params(const Tensor& c);
+/// Sets the parameter, and the blocks of its rows.
+void bind_quantize(const QuantizeRowsParams& params, Format out, LaunchArguments& arguments);
 
 /// The same problem with outputs in float32: what the product before such a launch is planned for.
 [[nodiscard]] ProductProblem unrounded(ProductProblem problem);

@@ -1,15 +1,15 @@
 #pragma once
-/// Quantizes outputs that a product left in float32, to FP8 or NVFP4, in a pass of its own. The pass is for the scale
-/// of a row, since no tile has all of a row. It is also for kernels whose tiles do not end where blocks of scales do.
-/// It follows the definition, `formats::quantize_row`, operation by operation: divisions are divisions here.
+/// Quantizes rows in a pass of its own: tokens of 16 bits to FP8, and outputs that a product left in float32 to FP8 or
+/// NVFP4. Outputs need the pass for the scale of a row, since no tile has all of a row. Kernels whose tiles do not end
+/// where blocks of scales do need it too. The result is that of the definition, `formats::quantize_row`, bit by bit.
 #include "machine/global.hpp"
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/numbers.hpp"
 #include "machine/shared.hpp"
 #include "machine/warp.hpp"
+#include "strategies/gemm/device/number_type.hpp"
 #include "strategies/gemm/device/nvfp4.hpp"
-#include "strategies/gemm/device/words.hpp"
 
 namespace thresher::strategies::gemm {
 
@@ -19,19 +19,19 @@ using namespace machine;
 enum class QuantizedOutputRows : u8 { fp8_tensor, fp8_row, fp8_block, nvfp4 };
 
 struct QuantizeRowsParams {
-  Global<float> values;  ///< rows of values_stride, slots of `rows` of them
-  Global<u8> codes;      ///< strides in bytes
-  Global<u8> scales;     ///< that are found: float32, of nvfp4 e4m3; strides in scales
-  Global<float> given;   ///< the one scale, or the global one; null for 1
-  Global<i32> bounds;    ///< packed: offsets [groups + 1]; slots: counts; null: every row is owned
-  Global<i32> row_ids;   ///< gathered
+  Global<u8> values;    ///< rows of values_stride bytes, slots of `rows` of them
+  Global<u8> codes;     ///< strides in bytes
+  Global<u8> scales;    ///< that are found: float32, of nvfp4 e4m3; strides in scales
+  Global<float> given;  ///< the one scale, or the global one; null for 1
+  Global<i32> bounds;   ///< packed: offsets [groups + 1]; slots: counts; null: every row is owned
+  Global<i32> row_ids;  ///< gathered
+  u64 values_stride = 0;
   u64 codes_stride = 0;
   u64 codes_slot_stride = 0;
   u64 scales_slot_stride = 0;
   u64 scales_row_stride = 0;
   u64 scales_block_stride = 0;
   u32 scales_are_blocked = 0;  ///< of nvfp4, in blocks of 128 rows and 4 scales
-  u32 values_stride = 0;       ///< a multiple of 4
   u32 rows = 0;
   u32 columns = 0;
   u32 groups = 0;
@@ -41,10 +41,9 @@ struct QuantizeRowsParams {
   u32 powers_of_two = 0;
 };
 
-/// A warp has a piece of a row, each lane four outputs in every 128 of it. Where the row has a scale of its own, a
-/// block has the row, and its warps take alternating pieces. Elsewhere the block's warps have the same piece of as many
-/// rows.
-inline constexpr u32 quantize_piece = 512;  ///< outputs
+/// A warp has a piece of a row, and reads it 16 bytes a lane. Where the row has a scale of its own, a block has the
+/// row, and its warps take alternating pieces. Elsewhere the block's warps have the same piece of as many rows.
+inline constexpr u32 quantize_piece = 512;  ///< values
 struct QuantizeShape {
   u32 threads;
   u32 rows;  ///< of a block
@@ -58,15 +57,43 @@ TH_DEVICE constexpr u32 quantize_shared_bytes(bool row_has_a_scale) {
   return row_has_a_scale ? quantize_shape(true).threads / 32 * sizeof(float) : 0;
 }
 
-template <QuantizedOutputRows kind>
+struct Division {
+  float divisor;
+  TH_DEVICE float operator()(float x) const { return x / divisor; }
+};
+
+/// Divides a value of 16 bits by a scale that found_fp8 gave. The quotient may differ from x / scale in its last bit,
+/// but no midpoint between two e4m3 values lies there, and the signs of zeros are equal.
+class FastDivision {
+ public:
+  explicit TH_DEVICE FastDivision(float scale)
+      : lift_(scale < 0x1p-60F ? 0x1p64F : 1.0F),  // remainders are then far from subnormal numbers
+        inverse_(math::reciprocal_approx(scale * lift_)),
+        scale_(inverse_ == 0.0F ? 0.0F : scale * lift_) {}  // quotients by infinity need no correction
+
+  TH_DEVICE float operator()(float x) const {
+    const float lifted = x * lift_;
+    const float quotient = lifted * inverse_;
+    const float excess = math::fma(scale_, quotient, -lifted);
+    return math::fma(excess, -inverse_, quotient);
+  }
+
+ private:
+  float lift_;
+  float inverse_;
+  float scale_;
+};
+
+template <QuantizedOutputRows kind, Number number>
 class QuantizeRow {
  public:
   TH_DEVICE QuantizeRow(const QuantizeRowsParams& params, u32 slot, u32 row)
       : params_(params),
         slot_(slot),
         row_(row),
-        values_(params.values.offset(
-            static_cast<i64>((static_cast<u64>(slot) * params.rows + row) * params.values_stride))),
+        values_(
+            params.values.offset(static_cast<i64>((static_cast<u64>(slot) * params.rows + row) * params.values_stride))
+                .template as<Element>()),
         codes_(params.codes.offset(static_cast<i64>(slot * params.codes_slot_stride + row * params.codes_stride))),
         first_scale_(first_scale(params, slot, row)),
         largest_(launch::shared_memory().as<float>()) {}
@@ -96,7 +123,7 @@ class QuantizeRow {
   /// All of a row that has a scale of its own, by all warps of the block.
   TH_DEVICE void write_row() const {
     const float scale = found_fp8(largest_of_row());
-    if (warp::index() == 0) {
+    if (launch::thread_index() == 0) {
       store_scale(0, scale);
     }
     for_own_pieces([&](u32 piece) { write(piece, scale); });
@@ -108,24 +135,44 @@ class QuantizeRow {
   }
 
  private:
-  using Four = Vector<float, 4>;
+  static_assert(number == Number::fp32 || kind == QuantizedOutputRows::fp8_row ||
+                kind == QuantizedOutputRows::fp8_block);
+  using Element = typename NumberType<number>::type;
+  using Quotient = conditional<number == Number::fp32, Division, FastDivision>;
+  static constexpr u32 width = 16 / sizeof(Element);  ///< values of a lane
+  static constexpr u32 span = 32 * width;             ///< values of a warp
   static constexpr u32 value_bits = kind == QuantizedOutputRows::nvfp4 ? 4 : 8;
+  static constexpr u32 code_bytes = width * value_bits / 8;  ///< of a lane
+  struct Values {
+    float at[width];
+  };
+  using Codes = Vector<u32, (code_bytes + 3) / 4>;
+  using Words = Vector<u32, 4>;
 
   /// Under the scale that is given, or the row's.
   TH_DEVICE void write(u32 piece, float scale) const {
-    for_each(piece, [&](const Four& values, u32 first) {
+    for_each(piece, [&](const Values& values, u32 first) {
       if constexpr (kind == QuantizedOutputRows::nvfp4) {
         write_nvfp4(values, first, scale);
         return;
       }
       float divisor = scale;
       if constexpr (kind == QuantizedOutputRows::fp8_block) {
-        divisor = found_fp8(largest_of_lanes<32>(largest(values)));
-        store_scale(first / 128, divisor);
+        constexpr u32 block_lanes = 128 / width;
+        divisor = found_fp8(largest_of_lanes<block_lanes>(largest(values)));
+        const u32 column = own(first);
+        if (warp::lane() % block_lanes == 0 && column < params_.columns) {
+          store_scale(column / 128, divisor);
+        }
       }
-      store(first, convert::floats_to_e4m3x2(values.at[0] / divisor, values.at[1] / divisor) |
-                       static_cast<u32>(convert::floats_to_e4m3x2(values.at[2] / divisor, values.at[3] / divisor))
-                           << 16);
+      const Quotient by(divisor);
+      Codes codes;
+      TH_UNROLL
+      for (u32 i = 0; i < width; i += 4) {
+        codes.at[i / 4] = convert::floats_to_e4m3x2(by(values.at[i]), by(values.at[i + 1])) |
+                          static_cast<u32>(convert::floats_to_e4m3x2(by(values.at[i + 2]), by(values.at[i + 3]))) << 16;
+      }
+      store(first, codes);
     });
   }
 
@@ -137,43 +184,73 @@ class QuantizeRow {
     }
   }
 
-  /// `see(values, first)` for every 128 outputs of a piece; all are asked for before the first is there.
+  /// `see(values, first)` for every span of a piece; all are asked for before the first is there.
   template <class See>
   TH_DEVICE void for_each(u32 piece, const See& see) const {
-    constexpr u32 together = quantize_piece / 128;
+    constexpr u32 together = quantize_piece / span;
     const u32 begin = piece * quantize_piece;
-    Four values[together];
-    TH_UNROLL
-    for (u32 i = 0; i < together; ++i) {
-      values[i] = load(begin + i * 128);
+    Words loaded[together];
+    if (params_.columns % width == 0 && values_.address % 16 == 0) {
+      TH_UNROLL
+      for (u32 i = 0; i < together; ++i) {
+        loaded[i] = load(begin + i * span);
+      }
+    } else {
+      TH_UNROLL
+      for (u32 i = 0; i < together; ++i) {
+        loaded[i] = load_singly(begin + i * span);
+      }
     }
     TH_UNROLL
     for (u32 i = 0; i < together; ++i) {
-      if (begin + i * 128 < params_.columns) {
-        see(values[i], begin + i * 128);
+      if (begin + i * span < params_.columns) {
+        see(widened(loaded[i]), begin + i * span);
       }
     }
   }
 
-  static TH_DEVICE u32 own(u32 first) { return first + warp::lane() * 4; }
+  static TH_DEVICE u32 own(u32 first) { return first + warp::lane() * width; }
 
-  /// 0 behind the row's end.
-  TH_DEVICE Four load(u32 first) const {
-    Four values{};
+  /// 0 behind the row's end, as load_singly.
+  TH_DEVICE Words load(u32 first) const {
     const u32 column = own(first);
-    if (column < params_.columns) {
-      values = values_.offset(column).template as<Four>().load();
-      TH_UNROLL
-      for (u32 i = 1; i < 4; ++i) {
-        values.at[i] = column + i < params_.columns ? values.at[i] : 0.0F;
+    return column < params_.columns ? values_.offset(column).template as<Words>().load() : Words{};
+  }
+  TH_DEVICE Words load_singly(u32 first) const {
+    using Bits = conditional<sizeof(Element) == 4, u32, u16>;
+    constexpr u32 of_word = 4 / sizeof(Element);
+    Words words{};
+    const u32 column = own(first);
+    TH_UNROLL
+    for (u32 i = 0; i < width; ++i) {
+      if (column + i < params_.columns) {
+        const u32 bits = values_.template as<Bits>().load(column + i);
+        words.at[i / of_word] |= bits << (16 * (i % of_word));
+      }
+    }
+    return words;
+  }
+  static TH_DEVICE Values widened(const Words& words) {
+    Values values;
+    TH_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      if constexpr (number == Number::fp32) {
+        values.at[i] = convert::bits_float(words.at[i]);
+      } else {
+        values.at[2 * i] = convert::to_float(Element{static_cast<u16>(words.at[i] & 0xFFFFU)});
+        values.at[2 * i + 1] = convert::to_float(Element{static_cast<u16>(words.at[i] >> 16)});
       }
     }
     return values;
   }
 
-  static TH_DEVICE float largest(const Four& values) {
-    return math::max(math::max(math::abs(values.at[0]), math::abs(values.at[1])),
-                     math::max(math::abs(values.at[2]), math::abs(values.at[3])));
+  static TH_DEVICE float largest(const Values& values) {
+    float amax = math::abs(values.at[0]);
+    TH_UNROLL
+    for (u32 i = 1; i < width; ++i) {
+      amax = math::max(amax, math::abs(values.at[i]));
+    }
+    return amax;
   }
   template <u32 lanes>
   static TH_DEVICE float largest_of_lanes(float amax) {
@@ -187,8 +264,9 @@ class QuantizeRow {
   TH_DEVICE float largest_of_row() const {
     constexpr u32 warps = quantize_shape(true).threads / 32;
     float amax = 0;
-    for_own_pieces(
-        [&](u32 piece) { for_each(piece, [&](const Four& values, u32) { amax = math::max(amax, largest(values)); }); });
+    for_own_pieces([&](u32 piece) {
+      for_each(piece, [&](const Values& values, u32) { amax = math::max(amax, largest(values)); });
+    });
     amax = largest_of_lanes<32>(amax);
     const u32 own_warp = warp::index();
     if (warp::lane() == 0) {
@@ -220,14 +298,10 @@ class QuantizeRow {
         params_.scales_are_blocked != 0 ? block / 4 * 512 + block % 4 : block * params_.scales_block_stride;
     return static_cast<i64>(first_scale_ + of_block);
   }
-  TH_DEVICE void store_scale(u32 block, float scale) const {
-    if (warp::lane() == 0) {
-      params_.scales.as<float>().store(scale_at(block), scale);
-    }
-  }
+  TH_DEVICE void store_scale(u32 block, float scale) const { params_.scales.as<float>().store(scale_at(block), scale); }
 
   /// Four lanes have what shares a scale. NaN has no code: it makes the scale NaN.
-  TH_DEVICE void write_nvfp4(const Four& values, u32 first, float given) const {
+  TH_DEVICE void write_nvfp4(const Values& values, u32 first, float given) const {
     bool has_nan = false;
     TH_UNROLL
     for (u32 i = 0; i < 4; ++i) {
@@ -248,7 +322,7 @@ class QuantizeRow {
     for (u32 i = 0; i < 4; ++i) {
       codes |= e2m1_of(values.at[i] / step, step) << (4 * i);
     }
-    store(first, codes);
+    store(first, Codes{{codes}});
   }
   static TH_DEVICE u32 e2m1_of(float quotient, float step) {
     if (quotient != quotient || step == 0.0F) {
@@ -258,20 +332,20 @@ class QuantizeRow {
     return nearest_magnitude(math::abs(quotient)) | sign;
   }
 
-  /// Four codes of the lane, as many as the row has.
-  TH_DEVICE void store(u32 first, u32 codes) const {
+  /// The lane's codes, as many as the row has.
+  TH_DEVICE void store(u32 first, const Codes& codes) const {
     const u32 column = own(first);
     const Global<u8> at = codes_.offset(column * value_bits / 8);
-    if constexpr (value_bits == 8) {
-      if (column + 4 <= params_.columns && at.address % 4 == 0) {
-        at.template as<u32>().store(0, codes);
+    if constexpr (code_bytes == sizeof(Codes)) {
+      if (column + width <= params_.columns && at.address % code_bytes == 0) {
+        at.template as<Codes>().store(0, codes);
         return;
       }
     }
     TH_UNROLL
-    for (u32 i = 0; i < value_bits / 2; ++i) {
+    for (u32 i = 0; i < code_bytes; ++i) {
       if (column + i * 8 / value_bits < params_.columns) {
-        at.store(i, static_cast<u8>(codes >> (8 * i)));
+        at.store(i, static_cast<u8>(codes.at[i / 4] >> (8 * (i % 4))));
       }
     }
   }
@@ -279,31 +353,31 @@ class QuantizeRow {
   const QuantizeRowsParams& params_;
   u32 slot_;
   u32 row_;
-  Global<float> values_;  ///< of the row, as all that follows
+  Global<Element> values_;  ///< of the row, as all that follows
   Global<u8> codes_;
   u64 first_scale_;
   Shared<float> largest_;
 };
 
-template <QuantizedOutputRows kind>
+template <QuantizedOutputRows kind, Number number>
 TH_KERNEL(quantize_shape(kind == QuantizedOutputRows::fp8_row).threads, 1)
 quantize_rows_kernel(TH_GRID_CONSTANT const QuantizeRowsParams params) {
   launch::release_dependents();
-  launch::wait_for_earlier_grids();
   const u32 block = launch::block_index().x;
+  const u32 pieces = quantize_pieces(params.columns);
+  const u32 rows_before = block / pieces;
+  launch::wait_for_earlier_grids();
   if constexpr (kind == QuantizedOutputRows::fp8_row) {
-    const QuantizeRow<kind> of(params, launch::block_index().y, block);
+    const QuantizeRow<kind, number> of(params, launch::block_index().y, block);
     if (of.is_owned()) {
       of.write_row();
     }
   } else {
-    const u32 pieces = quantize_pieces(params.columns);
-    const u32 rows_before = block / pieces;
     const u32 row = rows_before * quantize_shape(false).rows + warp::index();
     if (row >= params.rows) {
       return;
     }
-    const QuantizeRow<kind> of(params, launch::block_index().y, row);
+    const QuantizeRow<kind, number> of(params, launch::block_index().y, row);
     if (of.is_owned()) {
       of.write(block - rows_before * pieces);
     }
