@@ -48,6 +48,7 @@ constexpr std::array operator_names{
     "attention_with_lse",
     "attention_out",
     "append",
+    "quantize",
 };
 
 /// Python's answer about the call that this thread passed to it.

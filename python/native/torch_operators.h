@@ -53,14 +53,16 @@ enum {
   THRESHER_TORCH_GROUPED = 1,
   THRESHER_TORCH_MOE = 2,
   THRESHER_TORCH_ATTENTION = 3, /* thresher_attention_run_serving_flat */
-  THRESHER_TORCH_APPEND = 4
+  THRESHER_TORCH_APPEND = 4,
+  THRESHER_TORCH_QUANTIZE = 5 /* thresher_quantize_run_flat, whose second output is the scales */
 };
 
 typedef struct thresher_torch_call {
   int32_t convention;
-  int32_t a_scale_layout;
+  int32_t a_scale_layout; /* of a quantization that of the scales that it writes */
   int32_t a_scales_are_global; /* 1: FP8 with one scale */
   int32_t zeros;               /* 1: a new output is zeroed */
+  int32_t scales_are_powers_of_two;
   void* run;
   void* plan;
   int64_t workspace_bytes;

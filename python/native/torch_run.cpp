@@ -74,12 +74,19 @@ thresher_status run_attention(const thresher_torch_call& how, const Arguments& a
   return reinterpret_cast<decltype(&thresher_attention_run_serving_flat)>(how.run)(
       static_cast<const thresher_attention*>(how.plan), stream, arguments.data(at.q), strides_of(how, 0),
       arguments.data(at.k), strides_of(how, 1), arguments.data(at.v), strides_of(how, 2), memory.out,
-      strides_of(how, 3), static_cast<float*>(memory.lse), numbers(arguments, at.cu_seqlens_q),
+      strides_of(how, 3), static_cast<float*>(memory.second), numbers(arguments, at.cu_seqlens_q),
       numbers(arguments, at.cu_seqlens_k), numbers(arguments, at.block_table), how.table_stride,
       numbers(arguments, at.seqused_k), floats(arguments, at.sinks), q_descale,
       q_descale != nullptr ? how.descale_strides[0] : nullptr, k_descale,
       k_descale != nullptr ? how.descale_strides[1] : nullptr, v_descale,
       v_descale != nullptr ? how.descale_strides[2] : nullptr, memory.workspace);
+}
+
+thresher_status run_quantize(const thresher_torch_call& how, const Arguments& arguments, void* stream,
+                             const Memory& memory) {
+  return reinterpret_cast<decltype(&thresher_quantize_run_flat)>(how.run)(
+      static_cast<const thresher_quantize*>(how.plan), stream, how.rows, arguments.data(arguments.at().a), how.a_stride,
+      memory.out, 0, static_cast<float*>(memory.second), how.a_scale_layout, how.scales_are_powers_of_two);
 }
 
 /// A tensor of an append, and its place among the arguments.
@@ -139,6 +146,7 @@ thresher_status run(const thresher_torch_call& how, const AppendTemplate& append
     case THRESHER_TORCH_GROUPED: return run_grouped(how, arguments, stream, memory);
     case THRESHER_TORCH_MOE: return run_moe(how, arguments, stream, memory);
     case THRESHER_TORCH_ATTENTION: return run_attention(how, arguments, stream, memory);
+    case THRESHER_TORCH_QUANTIZE: return run_quantize(how, arguments, stream, memory);
     default: return append.run(how, arguments, stream);
   }
 }

@@ -24,10 +24,10 @@ class AppendTemplate {
   std::array<thresher_tensor, max_views> views_{};
 };
 
-/// The output and workspace of a call.
+/// The outputs and the workspace of a call.
 struct Memory {
   void* out;
-  void* lse;
+  void* second;  ///< the LSE, or the scales of a quantization
   void* workspace;
 };
 

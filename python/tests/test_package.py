@@ -109,7 +109,7 @@ def test_sentences_of_the_library_name_arguments_of_python():
     problems = [one for name, one in vars(_library).items() if name.endswith("_problem")]
     members = {name for problem in problems for name, _ in problem._fields_}
     unseen = {"struct_size", "reserved", "layout", "expected_rows", "has_kv_format", "gate_up_bias", "down_bias"}  # what Python alone gives
-    assert len(problems) == 5 and not members - unseen - arguments - _MEMBERS.keys()
+    assert len(problems) == 6 and not members - unseen - arguments - _MEMBERS.keys()
     for member in members | {"batch", "queries", "keys", "value_dim"}:
         sentence = in_python(f"problem.{member} is 3, expected a multiple of problem.heads for fp16 operands")
         assert "." not in sentence and sentence.endswith(" is 3, expected a multiple of the number of heads of q for float16 operands")

@@ -34,6 +34,10 @@ def normal(*shape, dtype=torch.bfloat16):
     return torch.randn(*shape).to(dtype)
 
 
+def parts(quantized):
+    return quantized.values, quantized.scales
+
+
 def all_calls():
     a, b1, b2, down = normal(5, 64), normal(24, 64), normal(24, 64), normal(64, 24)
     rows, experts, below = normal(11, 32), normal(3, 32, 32), normal(3, 32, 16)
@@ -75,6 +79,9 @@ def all_calls():
         "attention, queries in FP8": lambda: tt.attention(flat_in_fp8, *in_fp8, **in_pages, **eight_bits, q_descale=q_descale, return_lse=True),
         "attention, queries in FP8, out": lambda: tt.attention(flat_in_fp8, *in_fp8, **in_pages, q_descale=q_descale, out=like_q.half()),
         "append": lambda: append(q=flat, q_out=like_q.zero_(), pairs="interleaved"),
+        "quantize": lambda: parts(tt.quantize(a)),
+        "quantize, rows": lambda: parts(tt.quantize(a, per="row", powers_of_two=True)),
+        "quantize, columns": lambda: parts(tt.quantize(rows.half(), scale_layout="column_major"))[:1],
         "append, keys": lambda: append(k_out=like_q.zero_())[1:],
     }
 
@@ -98,6 +105,11 @@ def test_the_same_bits_again_and_again(name):
 
 def test_a_call_made_before_runs_no_python(monkeypatch):
     a, packed, b1, b2 = normal(5, 64), tt.pack(normal(24, 64), normal(24, 64)), normal(24, 64), normal(24, 64)
+    quantized = parts(tt.quantize(a))
+    monkeypatch.setattr("thresher._quantize.run", None)
+    assert all(map(torch.equal, bits(parts(tt.quantize(a))), bits(quantized)))
+    with pytest.raises(TypeError, match="not callable"):
+        tt.quantize(a, powers_of_two=True)
     expected, wide = (tt.dual_gemm_packed(a, packed, 24), tt.dual_gemm(a, b1, b2)), normal(5, 72)[:, :64]
     for name in ("run", "run_packed"):
         monkeypatch.setattr(f"thresher._dual_gemm.{name}", None)

@@ -19,10 +19,10 @@ class Device(c.Structure):
     _fields_ = [("kind", _I), ("ordinal", _I)]
 
 
-PLANS = ("dual_gemm", "gemm", "grouped", "gated_mlp", "moe", "attention", "append")
+PLANS = ("dual_gemm", "gemm", "grouped", "gated_mlp", "moe", "attention", "append", "quantize")
 # By what a plan is run: of most kinds by a function of numbers and pointers that is named like its kind.
 RUNS = {kind: f"thresher_{kind}_run_flat" for kind in PLANS} | {"attention": "thresher_attention_run_serving_flat", "append": "thresher_append_run"}
-WITHOUT_WORKSPACE = ("append",)
+WITHOUT_WORKSPACE = ("append", "quantize")
 
 _SIGNATURES = {
     "thresher_version": (_S, []),
@@ -53,6 +53,8 @@ _SIGNATURES = {
     "thresher_attention_run_serving_flat": (_I, [*[_P] * 14, _L, *[_P] * 9]),
     "thresher_append_plan": (_I, [Device, _P, _I, _P]),
     "thresher_append_run": (_I, [_P, _P, _P]),
+    "thresher_quantize_plan": (_I, [Device, _P, _I, _P]),
+    "thresher_quantize_run_flat": (_I, [_P, _P, _L, _P, _L, _P, _L, _P, _I, _I]),
     **{f"thresher_{kind}_destroy": (None, [_P]) for kind in PLANS},
     **{f"thresher_{kind}_workspace_bytes": (_Z, [_P]) for kind in PLANS if kind not in WITHOUT_WORKSPACE},
     **{
@@ -244,6 +246,17 @@ class thresher_append_tensors(Versioned):
         ("number_bits", _I),
         *((name, _P) for name in ("q", "q_out", "k", "v", "k_out", "positions", "slots", "cos_sin", "k_cache", "v_cache", "k_descale",
                                   "v_descale")),
+    ]
+
+
+class thresher_quantize_problem(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("x", _I),
+        ("out", _I),
+        ("reserved", _I),
+        ("rows", _L),
+        ("columns", _L),
     ]
 
 

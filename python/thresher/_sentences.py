@@ -7,6 +7,7 @@ _MEMBERS = {
     "m": "M",
     "n": "N",
     "k": "K",
+    "columns": "K",
     "batch": "the number of sequences",
     "queries": "the number of queries",
     "keys": "the number of keys",

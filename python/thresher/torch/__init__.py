@@ -22,6 +22,7 @@ from .._library import refuse as _refuse
 from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
 from .._packed import info_of as _info_of
+from .._quantize import LAYOUTS as _LAYOUTS
 from . import _ops as _ops  # registers
 from . import _packing
 from ._arguments import dtype_of as _dtype_of
@@ -53,6 +54,7 @@ __all__ = [
     "pack_gemm",
     "pack_grouped",
     "packed_info",
+    "quantize",
     "warm",
 ]
 
@@ -64,6 +66,7 @@ _Pairs = Literal["halves", "interleaved", "none"]
 
 
 _STRIDED = _torch.strided
+_PER = {"block": "fp8_block", "row": "fp8_row"}
 
 
 def _expect_tensor(name: str, value: Any) -> None:
@@ -539,6 +542,26 @@ def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _T
     _call(_torch.ops.thresher.append, k_cache, v_cache, k, v, slots, **optional)
     _count_write(k_cache, v_cache, *(one for one in (q_out, k_out) if one is not None))
     return q_out
+
+
+def quantize(x: _Tensor, *, per: Literal["block", "row"] = "block", scale_layout: Literal["row_major", "column_major"] = "row_major",
+             powers_of_two: bool = False) -> Fp8:
+    """Tokens in FP8, as products with FP8 weights take them on a GPU.
+
+    x: [rows, K], float16 or bfloat16; K is a multiple of 16. Rows may have gaps, elements of a row may not.
+    per: "block", a scale for 128 along K of a row, or "row". scale_layout: of blocks, as Fp8 says.
+    powers_of_two: scales are rounded up to powers of two.
+
+    A scale is amax / 448 of what shares it, at least 2⁻¹²⁶, and 1 of zeros; a value is divided by it, rounded to nearest even and
+    saturated. NaN stays NaN and does not count for amax; what shares a scale with an infinity reads as NaN.
+    """
+    _expect_tensors(x=x)
+    _options.one_of("per", per, _PER)
+    _options.one_of("scale_layout", scale_layout, _LAYOUTS)
+    if powers_of_two is not True and powers_of_two is not False:
+        _refuse(f"powers_of_two is {powers_of_two!r}, expected True or False")
+    values, scales = _call(_torch.ops.thresher.quantize, x, _PER[per], scale_layout=scale_layout, powers_of_two=powers_of_two)
+    return Fp8(values, scales, per=per, scale_layout=scale_layout)
 
 
 def warm(call: _torch.nn.Module | Callable[[int], Any], rows: int | Iterable[int], *, choices: int = 1) -> None:

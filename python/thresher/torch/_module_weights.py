@@ -10,8 +10,8 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
+from ._native import call
 from ._plain import short
-from ._quantize import fp8_blocks
 
 _TOKENS = (None, "fp8_block")
 _GIVEN = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -87,8 +87,10 @@ def operand_of(rows: torch.Tensor, tokens: str | None, name: str = "a") -> tuple
     """(values, named arguments) of rows as the operand `name` of a product, or of a layer."""
     if tokens is None:
         return rows, {}
-    given = fp8_blocks(rows)
-    return given.values, {f"{name}_scales": given.scales, f"{name}_format": given.format}
+    if rows.shape[0] > 1 and rows.stride(0) < rows.shape[1] or rows.stride(1) != 1:
+        rows = rows.contiguous()
+    values, scales = call(torch.ops.thresher.quantize, rows, tokens)
+    return values, {f"{name}_scales": scales, f"{name}_format": tokens}
 
 
 def expect_floats(x: torch.Tensor, **weights: Any) -> None:

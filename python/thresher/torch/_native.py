@@ -27,7 +27,7 @@ _PLACES = ("out", "a", "a_scales", "a_global_scale", "offsets", "counts", "row_i
            "q_out", "k_out", "k_cache", "v_cache", "positions", "slots", "cos_sin")
 _NAMES_OF_TOKENS = {"x": "a", "x_scales": "a_scales", "x_global_scale": "a_global_scale"}
 _KINDS = {"int": "i", "float": "f", "bool": "b", "str": "s", "ScalarType": "d"}
-ROWS, GROUPED, MOE, ATTENTION, APPEND = range(5)
+ROWS, GROUPED, MOE, ATTENTION, APPEND, QUANTIZE = range(6)
 _VARIABLE = "THRESHER_TORCH_BINDING"
 
 
@@ -43,6 +43,7 @@ class Call(c.Structure):
         ("a_scale_layout", _I),
         ("a_scales_are_global", _I),
         ("zeros", _I),
+        ("scales_are_powers_of_two", _I),
         ("run", _P),
         ("plan", _P),
         ("workspace_bytes", _L),

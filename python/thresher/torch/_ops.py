@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch.autograd import forward_ad
 
-from .. import _append, _attention, _dual_gemm, _gemm, _grouped, _layers
+from .. import _append, _attention, _dual_gemm, _gemm, _grouped, _layers, _quantize
 from .. import _library as lib
 from .. import _operands as of
 from .. import _options
@@ -564,3 +564,27 @@ def _append_rows(k_cache, v_cache, k, v, slots, *, positions=None, q=None, q_out
 _define("append", "(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor slots, *, Tensor? positions=None, Tensor? q=None, "
         "Tensor(c!)? q_out=None, Tensor(d!)? k_out=None, Tensor? cos_sin=None, Tensor? k_descale=None, Tensor? v_descale=None, "
         'str pairs="halves", int rotary_dim=0, float theta=10000.0) -> ()', _append_rows, _fake_out)
+
+
+def _new_quantized(x, options):
+    if x.dim() != 2:
+        of.expect_rank(operand("x", x), 2, "[rows, K]")
+    return x.new_empty(x.shape, dtype=torch.float8_e4m3fn), x.new_empty(options.scales_shape(*x.shape), dtype=torch.float32)
+
+
+def _quantize_rows(x, format="fp8_block", *, scale_layout="row_major", powers_of_two=False):
+    options = _quantize.options_of(format, scale_layout, powers_of_two)
+    values, scales = _new_quantized(x, options)
+    call = _quantize.run(operand("x", x), operand("values", values), operand("scales", scales), options, place=place(x), threads=_threads(x))
+    if native is not None:
+        native.keep(call.plan, _native.QUANTIZE, rows=x.shape[0], a_stride=call.x_stride, a_scale_layout=options.scale_layout,
+                    scales_are_powers_of_two=powers_of_two)
+    return values, scales
+
+
+def _fake_quantize(x, format="fp8_block", *, scale_layout="row_major", powers_of_two=False):
+    return _new_quantized(x, _quantize.options_of(format, scale_layout, powers_of_two))
+
+
+_define("quantize", '(Tensor x, str format="fp8_block", *, str scale_layout="row_major", bool powers_of_two=False) -> (Tensor, Tensor)',
+        _quantize_rows, _fake_quantize)

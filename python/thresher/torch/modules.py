@@ -14,13 +14,13 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
+from .._quantize import BLOCK as COLUMNS
 from . import pack, pack_gemm, pack_grouped
 from ._module_activation import activation_of, described
 from ._attention_module import Attention
 from ._experts import experts_of
 from ._float_modules import expect_as_written, expect_linear, gated_layers
 from ._native import call
-from ._quantize import COLUMNS
 from ._state import Stated
 from ._module_weights import (
     bias_beside,
