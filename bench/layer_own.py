@@ -35,7 +35,7 @@ def random_rows(count, columns, like):
 
 
 def dense(weights, copies):
-    """`thresher_module` rounds tokens with PyTorch's operations."""
+    """`thresher_module` rounds tokens with its own operator."""
     module = thresher_torch.GatedMLP(*weights["gate_up"].halves(), weights["down"].operand(), **options_of(weights))
     modules, format_name, (hidden, inner) = copied(module, copies), weights.format, weights.layer.shapes["down"]
 

@@ -6,7 +6,7 @@
 
 Gated MLPs, layers of experts and the linear layers of attention of models, in each format of weights. Tokens are bfloat16, and rounding
 them is inside the clock of FP8 contestants, all of which share the kernels for it. So are routing and adding up with experts. Thresher is what
-its planner chooses; `thresher_module` rounds with PyTorch's operations. Contestants are CUDA graphs of calls over copies of the weights of more
+its planner chooses; `thresher_module` rounds with its own operator. Contestants are CUDA graphs of calls over copies of the weights of more
 than three times the L2 cache, launched in random order in every round. No time counts before the output was held against float64 on the
 format's numbers; in FP8 rows are rounded there, too. Products of a layer are timed alone in the same rounds.
 
