@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "thresher/grouped_gemm.hpp"
@@ -35,6 +36,9 @@ struct MoeProblem {
   Activation activation{};
   bool gate_up_bias = false;  ///< the weights of gate and up have biases
   bool down_bias = false;
+  /// fp8_block or fp8_row: x in fp16 or bf16 is quantized to it first (QuantizeProblem). The launch that gathers rows
+  /// does so for blocks of 128 values. Empty: x is multiplied as it is.
+  std::optional<Format> quantized_x{};
   bool operator==(const MoeProblem&) const = default;
 };
 

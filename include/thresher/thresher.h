@@ -554,7 +554,10 @@ typedef struct thresher_moe_problem {
   float up_offset;
   int32_t gate_up_bias; /* 1: the weights have biases; 0 by default */
   int32_t down_bias;
-  float intermediate_scale; /* as for a gated MLP */
+  float intermediate_scale;    /* as for a gated MLP */
+  thresher_format quantized_x; /* THRESHER_FP8_BLOCK or THRESHER_FP8_ROW, to which x in 16 bits is quantized first; 0,
+                                * the default: x is multiplied as it is */
+  int32_t reserved;            /* 0 */
 } thresher_moe_problem;
 
 typedef struct thresher_moe thresher_moe;

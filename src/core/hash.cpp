@@ -147,6 +147,7 @@ std::size_t std::hash<thresher::MoeProblem>::operator()(const thresher::MoeProbl
       .add(p.activation)
       .add(p.gate_up_bias)
       .add(p.down_bias)
+      .add(p.quantized_x)
       .sum();
 }
 

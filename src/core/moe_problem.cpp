@@ -12,7 +12,7 @@ GroupedProblem gate_up_problem(const MoeProblem& problem) noexcept {
           .expected_rows = problem.expected_rows,
           .layout = RowLayout::gathered,
           .row_ids_divisor = problem.top_k,
-          .a = problem.x,
+          .a = problem.quantized_x.value_or(problem.x),
           .b = problem.gate_up,
           .out = problem.intermediate,
           .activation = problem.activation,

@@ -40,6 +40,8 @@ GatedMlpProblem problem_of(const thresher_gated_mlp_problem* problem) {
 MoeProblem problem_of(const thresher_moe_problem* problem) {
   const thresher_moe_problem given =
       known(problem, "problem", offsetof(thresher_moe_problem, activation), default_layer<thresher_moe_problem>());
+  require_unset(given.reserved, "problem.reserved");
+  const Format quantized_x = format_of(given.quantized_x, "problem.quantized_x");
   return {.experts = given.experts,
           .tokens = given.tokens,
           .top_k = given.top_k,
@@ -55,7 +57,8 @@ MoeProblem problem_of(const thresher_moe_problem* problem) {
           .out = format_of(given.out, "problem.out"),
           .activation = activation_of(given.activation, given.alpha, given.limit, given.up_offset),
           .gate_up_bias = truth(given.gate_up_bias, "problem.gate_up_bias"),
-          .down_bias = truth(given.down_bias, "problem.down_bias")};
+          .down_bias = truth(given.down_bias, "problem.down_bias"),
+          .quantized_x = given.quantized_x == 0 ? std::nullopt : std::optional(quantized_x)};
 }
 
 void run_moe(const thresher_moe& plan, void* stream, const Tensor& x, const int32_t* topk_ids,

@@ -17,6 +17,16 @@ namespace {
 
 namespace layer = strategies::moe_layer;
 
+void check_quantized_x(const MoeProblem& problem, Format quantized) {
+  if (quantized != Format::fp8_row && quantized != Format::fp8_block) {
+    ops::refuse("problem.quantized_x is {}, expected fp8_row, fp8_block or none", name(quantized));
+  }
+  if (problem.x != Format::fp16 && problem.x != Format::bf16) {
+    ops::refuse("problem.x is {} with problem.quantized_x, expected fp16 or bf16", name(problem.x));
+  }
+  ops::check_multiples("hidden_size", problem.hidden_size, {quantized});
+}
+
 void validate(const MoeProblem& problem) {
   ops::check_unscaled_output("problem.rows", problem.rows);
   ops::check_extent("experts", problem.experts, 1);
@@ -28,6 +38,9 @@ void validate(const MoeProblem& problem) {
                 problem.tokens, problem.top_k, ops::max_extent);
   }
   ops::check_layer(problem, "problem.tokens times problem.top_k", problem.tokens * problem.top_k);
+  if (problem.quantized_x) {
+    check_quantized_x(problem, *problem.quantized_x);
+  }
 }
 
 /// Bytes of so many rows in the workspace.
@@ -63,6 +76,9 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
     }
     intermediate_.emplace(device, problem.intermediate, problem.intermediate_scale, choices, problem.intermediate_size,
                           pieces_);
+    if (problem.quantized_x) {
+      quantized_x_.emplace(device, *problem.quantized_x, 1.0F, problem.tokens, problem.hidden_size, pieces_);
+    }
   }
 
   [[nodiscard]] const ops::ProductPlan& gate_up() const noexcept { return *gate_up_; }
@@ -91,8 +107,10 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
     const Tensor of_choices = tensor(rows, problem_.rows, {choices, problem_.hidden_size});
 
     ops::of_product("gate and up, whose a is x", [&] {
-      ops::run_grouped(*gate_up_, stream, {.a = of.x, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row},
-                       at(workspace, of_gate_up), {of.topk_ids, row_of_choice, down_weights_ahead_});
+      const Tensor a = quantized_x_ ? quantized_x_->tensor(tokens, workspace) : of.x;
+      ops::run_grouped(*gate_up_, stream, {.a = a, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row},
+                       at(workspace, of_gate_up),
+                       {of.topk_ids, row_of_choice, down_weights_ahead_, quantized_x_ ? of.x : Tensor{}});
     });
     ops::of_product("down", [&] {
       ops::run_grouped(*down_, stream, {.a = hidden, .c = of_choices, .offsets = first_rows}, at(workspace, of_down));
@@ -104,6 +122,9 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
  private:
   void validate_run(const MoeTensors& of, const void* workspace) const {
     check_x(of.x);
+    if (problem_.quantized_x) {
+      ops::check_operand("x", of.x, problem_.x, {of.x.shape[0], problem_.hidden_size}, device_);
+    }
     const std::int64_t tokens = of.x.shape[0];
     ops::check_list("topk_ids", of.topk_ids, Format::int32, {tokens, problem_.top_k}, device_);
     ops::check_list("topk_weights", of.topk_weights, Format::fp32, {tokens, problem_.top_k}, device_);
@@ -127,6 +148,7 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
   Tensor down_weights_ahead_;  ///< which gate and up prefetches
   ops::DeviceCall combine_;
   std::optional<ops::Intermediate> intermediate_;
+  std::optional<ops::Intermediate> quantized_x_;
 };
 
 namespace {
@@ -142,8 +164,12 @@ MoeLayer plan_layer(const Device& device, const MoeProblem& problem, const Weigh
                     const MoeOptions& options) {
   validate(problem);
   layer::require_sortable(problem.experts, device.kind());
+  std::optional<layer::QuantizedTokens> tokens;
+  if (problem.quantized_x) {
+    tokens = {.from = problem.x, .threads = options.gate_up.threads};
+  }
   const auto with_routing = [&](strategies::PlannedCall call, const ops::ProductProblem& sized) {
-    return layer::with_routing(std::move(call), sized, device.kind());
+    return layer::with_routing(std::move(call), sized, device.kind(), tokens);
   };
   const auto settled = [](strategies::PlannedCall call, const ops::ProductProblem&) {
     return layer::with_settled_groups(std::move(call));

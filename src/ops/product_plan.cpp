@@ -68,9 +68,9 @@ std::array<Tensor, strategies::moe_layer::routed_tensor_count> whole_order(const
   Tensor timestamps;
   timestamps.data = weights.timestamps;
   const WeightViews& views = weights.views;
-  return {of.a,      views.gate, views.up,       of.c,       views.gate_bias, views.up_bias,
-          of.groups, of.row_ids, of.row_weights, timestamps, of.next_weights, of.topk_ids,
-          of.inverse};
+  return {of.a,       views.gate, views.up,       of.c,       views.gate_bias, views.up_bias,
+          of.groups,  of.row_ids, of.row_weights, timestamps, of.next_weights, of.topk_ids,
+          of.inverse, of.x};
 }
 
 /// Stand-ins for the tensors of a call of `rows` rows, with its weights.

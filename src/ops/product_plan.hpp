@@ -27,6 +27,7 @@ struct ProductTensors {
   const Tensor& topk_ids = no_tensor;  ///< where the call sorts a layer's choices (strategies/moe_layer/calls.hpp)
   const Tensor& inverse = no_tensor;
   const Tensor& next_weights = no_tensor;  ///< strategies/gemm/tensors.hpp
+  const Tensor& x = no_tensor;             ///< strategies/moe_layer/tensors.hpp
 };
 
 /// The weights that calls read, and their keepers.

@@ -53,7 +53,7 @@ void run_grouped(const ProductPlan& plan, Stream stream, const GroupedTensors& t
   const Tensor& groups = tensors.counts.rank > 0 ? tensors.counts : tensors.offsets;
   plan.run(stream,
            {tensors.a, tensors.c, groups, tensors.row_ids, tensors.row_weights, routed.topk_ids, routed.inverse,
-            routed.next_weights},
+            routed.next_weights, routed.x},
            workspace);
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/stream.hpp"
 #include "support/gated_mlp_case.hpp"
 #include "support/moe_case.hpp"
+#include "support/quantize_case.hpp"
 #include "support/tensor_on_gpu.hpp"
 #include "thresher/thresher.hpp"
 
@@ -27,7 +28,9 @@ using test::TensorOnGpu;
 /// A layer planned on the operands of a case, all of them between guard zones.
 class GpuLayer {
  public:
-  explicit GpuLayer(MoeCase& host)
+  explicit GpuLayer(MoeCase& host) : GpuLayer(host, host.problem(), host.tensors().x) {}
+  /// Another problem with these weights, and its x.
+  GpuLayer(MoeCase& host, const MoeProblem& problem, const Tensor& x)
       : host_(host),
         b1_(host.gate_up().b1),
         b2_(host.gate_up().b2),
@@ -35,12 +38,12 @@ class GpuLayer {
         bias2_(host.gate_up().bias2),
         down_(host.down().b1),
         down_bias_(host.down().bias1),
-        x_(host.tensors().x),
+        x_(x),
         ids_(host.tensors().topk_ids),
         weights_(host.tensors().topk_weights),
         out_(host.tensors().out),
         layer_(plan(
-            Device::cuda(0), host.problem(),
+            Device::cuda(0), problem,
             GroupedWeights{.b1 = b1_.tensor(), .b2 = b2_.tensor(), .bias1 = bias1_.tensor(), .bias2 = bias2_.tensor()},
             GroupedWeights{.b1 = down_.tensor(), .bias1 = down_bias_.tensor()})),
         workspace_(layer_.workspace_bytes()) {}
@@ -121,6 +124,31 @@ std::vector<MoeProblem> layers() {
   all[5].intermediate_scale = 0.25F;
   all[6].x = all[6].gate_up = all[6].intermediate = all[6].down = Format::fp8_row;
   return all;
+}
+
+/// The bits of tokens that were quantized before, by the launch that gathers them and by one ahead.
+TEST(CudaMoeLayer, QuantizesTokensItself) {
+  SKIP_WITHOUT_TENSOR_CORES();
+  for (const auto& [to, columns] :
+       {std::pair{Format::fp8_block, 256}, {Format::fp8_block, 272}, {Format::fp8_row, 256}}) {
+    MoeProblem problem{.experts = 6, .tokens = 150, .top_k = 3, .hidden_size = columns, .intermediate_size = 256};
+    problem.x = problem.gate_up = problem.intermediate = problem.down = to;
+    test::QuantizeCase tokens({.rows = problem.tokens, .columns = columns, .out = to});
+    plan(Device::cpu(), tokens.problem).run({}, tokens.x, tokens.out);
+    MoeCase host(problem, random_choices(problem, 5));
+    GpuLayer quantized_before(host, problem, tokens.out);
+    problem.x = Format::bf16;
+    problem.quantized_x = to;
+    GpuLayer layer(host, problem, tokens.x);
+    for (const std::int64_t count : {std::int64_t{1}, problem.tokens}) {
+      quantized_before.poison();
+      layer.poison();
+      quantized_before.enqueue({}, count);
+      layer.enqueue({}, count);
+      runtime::synchronize({}, 0);
+      EXPECT_EQ(layer.bytes(), quantized_before.bytes()) << name(to) << columns;
+    }
+  }
 }
 
 TEST(CudaMoeLayer, IsRightInEveryFormatForAnyNumberOfTokens) {

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "support/moe_case.hpp"
+#include "support/quantize_case.hpp"
 #include "thresher/thresher.hpp"
 
 namespace thresher {
@@ -65,6 +66,31 @@ TEST(MoeLayerApi, IsRightInEveryFormat) {
       planned.run({}, of.tensors(), workspace.data());
       expect_right(of, of.tensors());
     }
+  }
+}
+
+/// The bits of tokens that were quantized before.
+TEST(MoeLayerApi, QuantizesTokensItself) {
+  const Device cpu = Device::cpu();
+  for (const Format to : {Format::fp8_block, Format::fp8_row}) {
+    MoeProblem problem = layer();
+    problem.x = problem.gate_up = to;
+    test::QuantizeCase tokens({.rows = problem.tokens, .columns = problem.hidden_size, .out = to}, {.gap = 8});
+    plan(cpu, tokens.problem).run({}, tokens.x, tokens.out);
+    MoeCase of(problem, random_choices(problem, 6));
+    const auto result = [&](const MoeProblem& planned_problem, const Tensor& x) {
+      of.out().poison();
+      MoeTensors tensors = of.tensors();
+      tensors.x = x;
+      const MoeLayer planned = plan(cpu, planned_problem, of.gate_up(), of.down());
+      const Workspace workspace(cpu, planned.workspace_bytes());
+      planned.run({}, tensors, workspace.data());
+      return of.out().bytes();
+    };
+    const auto quantized_before = result(problem, tokens.out);
+    problem.x = Format::bf16;
+    problem.quantized_x = to;
+    EXPECT_EQ(result(problem, tokens.x), quantized_before) << name(to);
   }
 }
 
@@ -182,6 +208,12 @@ TEST(MoeLayerApi, RefusesProblemsThatItCannotPlan) {
   refused("problem.intermediate_scale is 2, expected 1 for bf16, which is given no scale",
           [](MoeProblem& p) { p.intermediate_scale = 2; });
   refused("problem.out is nvfp4, expected fp32, fp16 or bf16", [](MoeProblem& p) { p.out = Format::nvfp4; });
+  refused("problem.quantized_x is fp8_tensor, expected fp8_row, fp8_block or none",
+          [](MoeProblem& p) { p.quantized_x = Format::fp8_tensor; });
+  refused("problem.x is fp8_row with problem.quantized_x, expected fp16 or bf16", [](MoeProblem& p) {
+    p.x = Format::fp8_row;
+    p.quantized_x = Format::fp8_row;
+  });
   refused(
       "problem.tokens times problem.top_k is 1000000000 times 3, expected at most 2147483647: rows are counted in "
       "int32",

@@ -18,7 +18,9 @@
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/params.hpp"
 #include "strategies/moe_layer/tensors.hpp"
+#include "strategies/quantize/call.hpp"
 #include "support/moe_case.hpp"
+#include "support/quantize_case.hpp"
 
 namespace thresher::strategies::moe_layer {
 namespace {
@@ -59,15 +61,15 @@ struct Routed {
       : offsets(static_cast<std::size_t>(experts) + 1, -77), row_ids(choices, -77), inverse(choices, -77) {}
 };
 
-constexpr std::array routed_names{"a",       "b1 (gate)",   "b2 (up)", "bias1",        "bias2",    "c",      "groups",
-                                  "row_ids", "row_weights", "profile", "next weights", "topk_ids", "inverse"};
+constexpr std::array routed_names{"a",       "b1 (gate)",   "b2 (up)", "bias1",        "bias2",    "c",       "groups",
+                                  "row_ids", "row_weights", "profile", "next weights", "topk_ids", "inverse", "x"};
 
 /// Of a call that has this product's tensors and sorts the choices `topk_ids` into `made`.
 EmulatedCall routed_call(PlannedCall call, const WeightViews& weights, GroupedTensors of, const Tensor& topk_ids,
-                         Routed& made, const Tensor& next_weights = {}) {
+                         Routed& made, const Tensor& next_weights = {}, const Tensor& x = {}) {
   of.offsets = integers(made.offsets);
   of.row_ids = integers(made.row_ids);
-  RoutedTensors routed{topk_ids, topk_ids, next_weights};
+  RoutedTensors routed{topk_ids, topk_ids, next_weights, x};
   routed.inverse.data = made.inverse.data();
   return {std::move(call), named(routed_names, in_order(weights, of, routed)), test::compiled_in_kernel};
 }
@@ -190,6 +192,66 @@ TEST(EmulatedMoe, TheLaunchThatSortsBringsTheRowsTogether) {
   const MoeProblem most = rows_of(4150, 2, 40);
   for (const std::int64_t tokens : {4150, 4096, 40}) {
     EXPECT_EQ(gather(most, rows_of(tokens, 2, 40), seed++), "") << tokens;
+  }
+}
+
+/// Quantizes tokens and brings their rows together; empty when rows and scales have the bits that quantizing first
+/// gives.
+std::string quantize_and_gather(const MoeProblem& problem, ScaleLayout layout, std::uint64_t seed) {
+  std::vector<std::int32_t> ids = test::random_choices(problem, static_cast<unsigned>(seed));
+  const Tensor topk_ids = Tensor::contiguous(ids.data(), Format::int32, {problem.tokens, problem.top_k});
+  const QuantizeProblem tokens{.rows = problem.tokens, .columns = problem.hidden_size, .x = problem.x};
+  test::QuantizeCase right(tokens, {.scales = layout});
+  const std::array all{right.x, right.out};
+  std::get<HostCall>(quantize::quantize_call(tokens, DeviceKind::cpu).steps.front()).call({all});
+  test::QuantizeCase host(tokens, {.scales = layout});
+  const std::vector<std::uint8_t> untouched = host.codes;
+  WeightViews weights;
+  weights.gate =
+      Tensor::contiguous(nullptr, Format::fp8_block, {problem.experts, problem.intermediate_size, problem.hidden_size});
+  PlannedCall call;
+  const gemm::RowsInWorkspace rows = gemm::add_gathering(gate_up_problem(problem), std::nullopt, true, call);
+  call = with_routing(std::move(call), gate_up_problem(problem), DeviceKind::cuda, QuantizedTokens{.from = problem.x});
+  Routed made(problem.experts, ids.size());
+  EmulatedCall brings = routed_call(
+      std::move(call), weights,
+      {.a = host.out, .c = Tensor::contiguous(nullptr, Format::bf16, {std::ssize(ids), problem.intermediate_size})},
+      topk_ids, made, {}, host.x);
+  std::string found = findings(brings, seed);
+  found += faults(made, problem, topk_ids);
+  const auto columns = static_cast<std::size_t>(problem.hidden_size);
+  const std::vector<std::uint8_t> nothing(columns);
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    const std::int32_t choice = made.row_ids[row];
+    const std::uint8_t* const wanted =
+        choice < 0 ? nothing.data() : right.codes.data() + static_cast<std::size_t>(choice / problem.top_k) * columns;
+    const auto* const is = reinterpret_cast<const std::uint8_t*>(brings.workspace()) + rows.offset +
+                           row * static_cast<std::size_t>(rows.row_bytes);
+    if (!std::equal(is, is + columns, wanted, [](std::uint8_t one, std::uint8_t other) {
+          return one == other || (formats::is_e4m3_nan(one) && formats::is_e4m3_nan(other));
+        })) {
+      found += "row " + std::to_string(row) + " is wrong\n";
+    }
+  }
+  const bool has_scales =
+      std::memcmp(host.scales.data(), right.scales.data(), right.scales.size() * sizeof(float)) == 0;
+  found += has_scales ? "" : "scales are wrong\n";
+  return found + (host.codes == untouched ? "" : "values that nobody reads were written");
+}
+
+/// Threads have one piece of a token, or many. A token's assignments have one block, or two. Half a warp may be behind
+/// the last piece. Assignments are counted by a launch ahead, or need not be.
+TEST(EmulatedMoe, TheLaunchThatSortsQuantizesTheRowsThatItBrings) {
+  std::uint64_t seed = 0;
+  for (const Format from : {Format::bf16, Format::fp16}) {
+    for (MoeProblem problem : {rows_of(1, 1, 128, from), rows_of(9, 3, 384, from), rows_of(7, 3, 8320, from),
+                               rows_of(50, 3, 128, from), rows_of(4150, 2, 128, from)}) {
+      problem.gate_up = Format::fp8_block;
+      problem.quantized_x = Format::fp8_block;
+      for (const ScaleLayout layout : {ScaleLayout::row_major, ScaleLayout::column_major}) {
+        EXPECT_EQ(quantize_and_gather(problem, layout, ++seed), "") << problem.tokens << " " << problem.hidden_size;
+      }
+    }
   }
 }
 
@@ -354,6 +416,21 @@ TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
   const auto& packed = gemm::packed_strategy();
   EXPECT_EQ(of_gate_up(columns, "H200", 2048, plain), (Titles{sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(columns, "H200", 2049, plain), (Titles{"count the assignments", sorts, "multiply"}));
+  const auto quantized = [&](Format to, std::int64_t hidden_size) {
+    const GroupedProblem problem = gate_up_problem({.experts = 8,
+                                                    .tokens = 16,
+                                                    .top_k = 4,
+                                                    .hidden_size = hidden_size,
+                                                    .intermediate_size = 128,
+                                                    .gate_up = to,
+                                                    .quantized_x = to});
+    const Knobs chosen = columns.candidates(problem, {}, device_spec("H200")).front();
+    return titles(
+        with_routing(columns.plan(problem, chosen, device_spec("H200")), problem, DeviceKind::cuda, QuantizedTokens{}));
+  };
+  EXPECT_EQ(quantized(Format::fp8_block, 256), (Titles{sorts + " in FP8", "multiply"}));
+  EXPECT_EQ(quantized(Format::fp8_block, 272), (Titles{"quantize the rows", sorts, "multiply"}));
+  EXPECT_EQ(quantized(Format::fp8_row, 256), (Titles{"quantize the rows", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, exact), (Titles{sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(packed, "H200", 16, fast), (Titles{"quantize the tokens", sorts, "multiply"}));
   EXPECT_EQ(of_gate_up(gemm::tcgen05_strategy(), "B200", 2049, codes),

@@ -28,7 +28,7 @@ using strategies::PlannedCall;
 
 constexpr std::array gate_up_names{"x",       "gate",     "up",      "intermediate", "gate bias",
                                    "up bias", "offsets",  "row_ids", "row_weights",  "profile",
-                                   "down",    "topk_ids", "inverse"};
+                                   "down",    "topk_ids", "inverse", "x in 16 bits"};
 constexpr std::array down_names{"intermediate", "down",    "no up",   "rows",       "down bias",
                                 "no up bias",   "offsets", "row_ids", "row_weights"};
 

@@ -16,6 +16,7 @@
 #include "strategies/gemm/tensors.hpp"
 #include "strategies/moe_layer/params.hpp"
 #include "strategies/moe_layer/tensors.hpp"
+#include "strategies/quantize/call.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::strategies::moe_layer {
@@ -126,10 +127,34 @@ std::uint32_t prefetching_blocks(const RouteParams& params) {
   return narrow(std::min<std::int64_t>(pieces, pipeline::max_prefetching_blocks));
 }
 
+/// The gathering launch reads x in place of the product's a, whose scales are written.
+void quantize_in(KernelLaunch& launch, Format from) {
+  launch.title += " in FP8";
+  launch.expression = quantize_kernel_name(from);
+  launch.program = program("moe_layer, routing and quantizing", "quantize", {launch.expression});
+  std::erase_if(launch.accesses, [](const Access& access) {
+    return access.memory == Access::Memory::tensor && access.index == gemm::tokens_index;
+  });
+  launch.accesses.push_back({Access::Memory::tensor, x_index, Access::Use::depends_on_previous});
+  launch.accesses.push_back({Access::Memory::scales, gemm::tokens_index, Access::Use::writes});
+}
+
+void set_quantized(RouteParams& params, const CallTensors& of) {
+  const Tensor& x = of.tensors[x_index];
+  const std::int64_t bytes = bits(x.format) / 8;
+  params.gather.from = {device_address(x.data)};
+  params.gather.from_stride = static_cast<std::uint64_t>(x.strides[0] * bytes);
+  params.gather.row_bytes = narrow(x.shape[1] * bytes);
+  const gemm::OutputScaleParams scales = gemm::output_scales(gemm::tokens_of(of));
+  params.scales = scales.scales;
+  params.scales_row_stride = scales.row_stride;
+  params.scales_block_stride = scales.block_stride;
+}
+
 /// Permutes, and prefetches the product's `weights`. `gathers` is the gathering launch that this one replaces; null
-/// where there is none.
+/// where there is none. It quantizes tokens `from` 16 bits.
 KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const OwnWeights& weights,
-                     const KernelLaunch* gathers) {
+                     const KernelLaunch* gathers, std::optional<Format> from) {
   KernelLaunch launch = route_launch(problem, "permute by expert", place_kernel_name());
   for (const std::size_t written :
        {std::size_t{gemm::groups_index}, std::size_t{gemm::row_ids_index}, std::size_t{inverse_index}}) {
@@ -144,10 +169,17 @@ KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const 
     std::copy_if(gathers->accesses.begin(), gathers->accesses.end(), std::back_inserter(launch.accesses),
                  [](const Access& access) { return !is_of_row_ids(access); });
   }
-  launch.bind = [offset = counts.offset, weights, gathering](const CallTensors& of, LaunchArguments& out) {
+  if (from) {
+    quantize_in(launch, *from);
+  }
+  launch.bind = [offset = counts.offset, weights, gathering, quantizes = from.has_value()](const CallTensors& of,
+                                                                                           LaunchArguments& out) {
     RouteParams params = route_params(of, offset);
     if (gathering) {
       params.gather = gemm::gather_params(*gathering, of);
+    }
+    if (quantizes) {
+      set_quantized(params, of);
     }
     params.part_choices = part_choices(params.choices, params.gather.row_bytes);
     out.grid.x = blocks_of(params.choices);
@@ -163,7 +195,7 @@ KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const 
 }
 
 /// Where one block cannot permute all assignments, a launch ahead counts those of every block.
-void add_sorting(const ProductProblem& problem, PlannedCall& call) {
+void add_sorting(const ProductProblem& problem, PlannedCall& call, std::optional<Format> from) {
   const std::uint32_t max_blocks = blocks_of(problem.rows);
   Counts counts;
   counts.piece = add_piece(call, "assignments of an expert in a block",
@@ -171,9 +203,9 @@ void add_sorting(const ProductProblem& problem, PlannedCall& call) {
   counts.offset = call.workspace[counts.piece].offset;
   auto at = std::find_if(call.steps.begin(), call.steps.end(), gemm::is_gathering);
   if (at != call.steps.end()) {
-    *at = sorting(problem, counts, OwnWeights(call), &std::get<KernelLaunch>(*at));
+    *at = sorting(problem, counts, OwnWeights(call), &std::get<KernelLaunch>(*at), from);
   } else {
-    at = call.steps.insert(call.steps.begin(), sorting(problem, counts, OwnWeights(call), nullptr));
+    at = call.steps.insert(call.steps.begin(), sorting(problem, counts, OwnWeights(call), nullptr, std::nullopt));
   }
   if (max_blocks > 1) {
     call.steps.insert(at, counting(problem, counts));
@@ -246,7 +278,20 @@ void require_sortable(std::int64_t experts, DeviceKind device) {
   }
 }
 
-PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, DeviceKind device) {
+std::string quantize_kernel_name(Format from) {
+  return fmt::format("thresher::strategies::moe_layer::quantize_choices_kernel<thresher::strategies::gemm::Number::{}>",
+                     name(from));
+}
+
+PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, DeviceKind device,
+                         const std::optional<QuantizedTokens>& tokens) {
+  const bool is_gathered = std::any_of(product.steps.begin(), product.steps.end(), gemm::is_gathering);
+  const bool has_whole_blocks = problem.a == Format::fp8_block && problem.k % gemm::scale_block == 0;
+  const bool quantizes_as_it_gathers = tokens && is_gathered && has_whole_blocks;
+  if (tokens && !quantizes_as_it_gathers) {
+    product.steps.insert(product.steps.begin(), quantize::quantize_step({.x = tokens->from, .out = problem.a}, device,
+                                                                        x_index, gemm::tokens_index, tokens->threads));
+  }
   if (device == DeviceKind::cpu) {
     product.steps.insert(product.steps.begin(), HostCall{"permute by expert", [](const CallTensors& of) {
                                                            cpu::sort_choices(
@@ -262,7 +307,7 @@ PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, Dev
       launch->accesses.push_back({Access::Memory::tensor, gemm::next_weights_index, Access::Use::reads});
     }
   }
-  add_sorting(problem, product);
+  add_sorting(problem, product, quantizes_as_it_gathers ? std::optional(tokens->from) : std::nullopt);
   if (!product.work.parts.empty()) {
     product.work.parts.emplace_back(
         MemoryPass{.title = "permuting by expert", .bytes = 3.0 * static_cast<double>(problem.rows) * word_bytes});
@@ -321,6 +366,14 @@ std::vector<PlannedCall> built_in() {
     problem.rows = format;
     problem.out = format;
     calls.push_back(combine_call(problem, DeviceKind::cuda));
+  }
+  problem.quantized_x = Format::fp8_block;
+  problem.hidden_size = gemm::scale_block;
+  for (const Format from : {Format::bf16, Format::fp16}) {
+    PlannedCall gathering;
+    (void)gemm::add_gathering(gate_up_problem(problem), std::nullopt, true, gathering);
+    calls.push_back(
+        with_routing(std::move(gathering), gate_up_problem(problem), DeviceKind::cuda, QuantizedTokens{.from = from}));
   }
   return calls;
 }

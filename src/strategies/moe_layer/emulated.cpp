@@ -2,6 +2,7 @@
 #include "strategies/host/emulated_kernels.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/device/combine.hpp"
+#include "strategies/moe_layer/device/quantize.hpp"
 #include "strategies/moe_layer/device/route.hpp"
 
 namespace thresher::strategies::moe_layer {
@@ -25,6 +26,8 @@ void add_combining(std::vector<CompiledIn>& kernels) {
 std::vector<CompiledIn> compiled_in() {
   std::vector<CompiledIn> kernels{{count_kernel_name(), &host_kernel<&count_choices_kernel>},
                                   {place_kernel_name(), &host_kernel<&place_choices_kernel>}};
+  kernels.push_back({quantize_kernel_name(Format::fp16), &host_kernel<&quantize_choices_kernel<gemm::Number::fp16>>});
+  kernels.push_back({quantize_kernel_name(Format::bf16), &host_kernel<&quantize_choices_kernel<gemm::Number::bf16>>});
   add_combining<Number::fp16>(kernels);
   add_combining<Number::bf16>(kernels);
   add_combining<Number::fp32>(kernels);

@@ -24,6 +24,10 @@ struct RouteParams {
   machine::u32 key_bits = 0;      ///< of the numbers 0 … experts
   machine::u32 part_choices = 0;  ///< that a block places, its own: a divisor of block_choices
   gemm::GatherParams gather;      ///< of their rows; its row_bytes are 0 where none are gathered
+  /// Null unless the tokens are quantized. `gather` then reads 16 bits and writes FP8.
+  machine::Global<float> scales;
+  machine::u64 scales_row_stride = 0;
+  machine::u64 scales_block_stride = 0;
   /// The product behind this launch reads them. A block that sees all assignments prefetches a piece.
   pipeline::WeightsAhead weights;
 };

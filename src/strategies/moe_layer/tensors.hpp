@@ -15,6 +15,7 @@ namespace thresher::strategies::moe_layer {
 enum RoutedTensor : std::size_t {
   ids_index = gemm::product_tensor_count,  ///< int32 [tokens, top_k]
   inverse_index,  ///< int32 [tokens, top_k]: an assignment's row, −1 where its id names no expert
+  x_index,        ///< [tokens, K] in 16 bits, where the call quantizes it to the product's a; else of rank 0
   routed_tensor_count,
 };
 
@@ -23,6 +24,7 @@ struct RoutedTensors {
   Tensor topk_ids{};
   Tensor inverse{};
   Tensor next_weights{};
+  Tensor x{};  ///< x_index
 };
 
 inline std::array<Tensor, routed_tensor_count> in_order(const WeightViews& weights, const GroupedTensors& of,
@@ -33,6 +35,7 @@ inline std::array<Tensor, routed_tensor_count> in_order(const WeightViews& weigh
   all[gemm::next_weights_index] = routed.next_weights;
   all[ids_index] = routed.topk_ids;
   all[inverse_index] = routed.inverse;
+  all[x_index] = routed.x;
   return all;
 }
 

@@ -20,14 +20,14 @@ void quantize_on_cpu(const Tensor& x, const Tensor& out, int threads) {
   });
 }
 
-KernelLaunch launch_of(const QuantizeProblem& problem) {
+KernelLaunch launch_of(const QuantizeProblem& problem, std::size_t x_at, std::size_t out_at) {
   KernelLaunch launch = gemm::quantize_launch(problem.x, problem.out);
-  launch.accesses = {{Access::Memory::tensor, x_index, Access::Use::depends_on_previous},
-                     {Access::Memory::tensor, out_index, Access::Use::writes},
-                     {Access::Memory::scales, out_index, Access::Use::writes}};
-  launch.bind = [](const CallTensors& call, LaunchArguments& arguments) {
-    const Tensor& x = call.tensors[x_index];
-    const Tensor& out = call.tensors[out_index];
+  launch.accesses = {{Access::Memory::tensor, x_at, Access::Use::depends_on_previous},
+                     {Access::Memory::tensor, out_at, Access::Use::writes},
+                     {Access::Memory::scales, out_at, Access::Use::writes}};
+  launch.bind = [x_at, out_at](const CallTensors& call, LaunchArguments& arguments) {
+    const Tensor& x = call.tensors[x_at];
+    const Tensor& out = call.tensors[out_at];
     gemm::QuantizeRowsParams params = gemm::quantize_params(out);
     params.values = {device_address(x.data)};
     params.values_stride = static_cast<std::uint64_t>(x.strides[0] * bits(x.format) / 8);
@@ -39,16 +39,22 @@ KernelLaunch launch_of(const QuantizeProblem& problem) {
 
 }  // namespace
 
+Step quantize_step(const QuantizeProblem& problem, DeviceKind device, std::size_t x, std::size_t out, int threads) {
+  if (device == DeviceKind::cuda) {
+    return launch_of(problem, x, out);
+  }
+  return HostCall{"quantize the rows", [x, out, threads](const CallTensors& of) {
+                    quantize_on_cpu(of.tensors[x], of.tensors[out], threads);
+                  }};
+}
+
 PlannedCall quantize_call(const QuantizeProblem& problem, DeviceKind device, int threads) {
   PlannedCall call;
   call.strategy = "quantize";
+  call.steps.push_back(quantize_step(problem, device, x_index, out_index, threads));
   if (device == DeviceKind::cpu) {
-    call.steps.emplace_back(HostCall{"quantize the rows", [threads](const CallTensors& of) {
-                                       quantize_on_cpu(of.tensors[x_index], of.tensors[out_index], threads);
-                                     }});
     return call;
   }
-  call.steps.emplace_back(launch_of(problem));
   const double value_bytes = (bits(problem.x) + format_traits(problem.out).stored_bits()) / 8;
   call.work.parts = {
       MemoryPass{.title = "quantizing the rows",

@@ -8,7 +8,7 @@
 #include "machine/numbers.hpp"
 #include "machine/shared.hpp"
 #include "machine/warp.hpp"
-#include "strategies/gemm/device/number_type.hpp"
+#include "strategies/gemm/device/fp8_rounding.hpp"
 #include "strategies/gemm/device/nvfp4.hpp"
 
 namespace thresher::strategies::gemm {
@@ -57,33 +57,6 @@ TH_DEVICE constexpr u32 quantize_shared_bytes(bool row_has_a_scale) {
   return row_has_a_scale ? quantize_shape(true).threads / 32 * sizeof(float) : 0;
 }
 
-struct Division {
-  float divisor;
-  TH_DEVICE float operator()(float x) const { return x / divisor; }
-};
-
-/// Divides a value of 16 bits by a scale that found_fp8 gave. The quotient may differ from x / scale in its last bit,
-/// but no midpoint between two e4m3 values lies there, and the signs of zeros are equal.
-class FastDivision {
- public:
-  explicit TH_DEVICE FastDivision(float scale)
-      : lift_(scale < 0x1p-60F ? 0x1p64F : 1.0F),  // remainders are then far from subnormal numbers
-        inverse_(math::reciprocal_approx(scale * lift_)),
-        scale_(inverse_ == 0.0F ? 0.0F : scale * lift_) {}  // quotients by infinity need no correction
-
-  TH_DEVICE float operator()(float x) const {
-    const float lifted = x * lift_;
-    const float quotient = lifted * inverse_;
-    const float excess = math::fma(scale_, quotient, -lifted);
-    return math::fma(excess, -inverse_, quotient);
-  }
-
- private:
-  float lift_;
-  float inverse_;
-  float scale_;
-};
-
 template <QuantizedOutputRows kind, Number number>
 class QuantizeRow {
  public:
@@ -122,7 +95,7 @@ class QuantizeRow {
 
   /// All of a row that has a scale of its own, by all warps of the block.
   TH_DEVICE void write_row() const {
-    const float scale = found_fp8(largest_of_row());
+    const float scale = fp8_scale(largest_of_row(), params_.powers_of_two);
     if (launch::thread_index() == 0) {
       store_scale(0, scale);
     }
@@ -137,15 +110,13 @@ class QuantizeRow {
  private:
   static_assert(number == Number::fp32 || kind == QuantizedOutputRows::fp8_row ||
                 kind == QuantizedOutputRows::fp8_block);
-  using Element = typename NumberType<number>::type;
+  using Values = LaneValues<number>;
+  using Element = typename Values::Element;
   using Quotient = conditional<number == Number::fp32, Division, FastDivision>;
-  static constexpr u32 width = 16 / sizeof(Element);  ///< values of a lane
-  static constexpr u32 span = 32 * width;             ///< values of a warp
+  static constexpr u32 width = Values::width;
+  static constexpr u32 span = 32 * width;  ///< values of a warp
   static constexpr u32 value_bits = kind == QuantizedOutputRows::nvfp4 ? 4 : 8;
   static constexpr u32 code_bytes = width * value_bits / 8;  ///< of a lane
-  struct Values {
-    float at[width];
-  };
   using Codes = Vector<u32, (code_bytes + 3) / 4>;
   using Words = Vector<u32, 4>;
 
@@ -159,20 +130,13 @@ class QuantizeRow {
       float divisor = scale;
       if constexpr (kind == QuantizedOutputRows::fp8_block) {
         constexpr u32 block_lanes = 128 / width;
-        divisor = found_fp8(largest_of_lanes<block_lanes>(largest(values)));
+        divisor = fp8_scale(largest_of_lanes<block_lanes>(values.largest()), params_.powers_of_two);
         const u32 column = own(first);
         if (warp::lane() % block_lanes == 0 && column < params_.columns) {
           store_scale(column / 128, divisor);
         }
       }
-      const Quotient by(divisor);
-      Codes codes;
-      TH_UNROLL
-      for (u32 i = 0; i < width; i += 4) {
-        codes.at[i / 4] = convert::floats_to_e4m3x2(by(values.at[i]), by(values.at[i + 1])) |
-                          static_cast<u32>(convert::floats_to_e4m3x2(by(values.at[i + 2]), by(values.at[i + 3]))) << 16;
-      }
-      store(first, codes);
+      store(first, values.e4m3(Quotient(divisor)));
     });
   }
 
@@ -204,7 +168,7 @@ class QuantizeRow {
     TH_UNROLL
     for (u32 i = 0; i < together; ++i) {
       if (begin + i * span < params_.columns) {
-        see(widened(loaded[i]), begin + i * span);
+        see(Values(loaded[i]), begin + i * span);
       }
     }
   }
@@ -230,42 +194,12 @@ class QuantizeRow {
     }
     return words;
   }
-  static TH_DEVICE Values widened(const Words& words) {
-    Values values;
-    TH_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-      if constexpr (number == Number::fp32) {
-        values.at[i] = convert::bits_float(words.at[i]);
-      } else {
-        values.at[2 * i] = convert::to_float(Element{static_cast<u16>(words.at[i] & 0xFFFFU)});
-        values.at[2 * i + 1] = convert::to_float(Element{static_cast<u16>(words.at[i] >> 16)});
-      }
-    }
-    return values;
-  }
-
-  static TH_DEVICE float largest(const Values& values) {
-    float amax = math::abs(values.at[0]);
-    TH_UNROLL
-    for (u32 i = 1; i < width; ++i) {
-      amax = math::max(amax, math::abs(values.at[i]));
-    }
-    return amax;
-  }
-  template <u32 lanes>
-  static TH_DEVICE float largest_of_lanes(float amax) {
-    TH_UNROLL
-    for (u32 mask = 1; mask < lanes; mask *= 2) {
-      amax = math::max(amax, warp::shuffle_xor(amax, mask));
-    }
-    return amax;
-  }
   /// The same in all threads of the block.
   TH_DEVICE float largest_of_row() const {
     constexpr u32 warps = quantize_shape(true).threads / 32;
     float amax = 0;
     for_own_pieces([&](u32 piece) {
-      for_each(piece, [&](const Values& values, u32) { amax = math::max(amax, largest(values)); });
+      for_each(piece, [&](const Values& values, u32) { amax = math::max(amax, values.largest()); });
     });
     amax = largest_of_lanes<32>(amax);
     const u32 own_warp = warp::index();
@@ -274,14 +208,6 @@ class QuantizeRow {
     }
     block::sync();
     return largest_of_lanes<warps>(largest_.load(warp::lane() % warps));
-  }
-
-  TH_DEVICE float found_fp8(float amax) const {
-    float scale = math::max(amax / 448.0F, 0x1p-126F);
-    if (params_.powers_of_two != 0) {
-      scale = convert::bits_float((convert::float_bits(scale) + 0x7FFFFFU) & 0x7F800000U);
-    }
-    return amax == 0.0F ? 1.0F : scale;
   }
 
   /// Where the scales of the row begin, and where that of its block lies.
@@ -309,7 +235,7 @@ class QuantizeRow {
     }
     const u32 quad = warp::lane() / 4 * 4;
     has_nan = (warp::ballot(has_nan) >> quad & 0xFU) != 0;
-    const float amax = largest_of_lanes<4>(largest(values));
+    const float amax = largest_of_lanes<4>(values.largest());
     const u32 code = has_nan ? 0x7FU : convert::floats_to_e4m3x2(amax / (6.0F * given), 0.0F) & 0xFFU;
     const u32 column = own(first);
     if (column < params_.columns && warp::lane() % 4 == 0) {

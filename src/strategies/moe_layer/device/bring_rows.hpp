@@ -63,7 +63,7 @@ class TokenPieces {
 
   TH_DEVICE bool has_next() const { return next_.token < end_token_; }
 
- private:
+ protected:
   struct Place {
     u32 token;
     u32 piece;
@@ -78,14 +78,16 @@ class TokenPieces {
     }
   }
 
-  TH_DEVICE void store_for_token(Place at, const Piece& piece, Shared<u32> rows) const {
+  /// A piece that was converted may be smaller.
+  template <class Stored>
+  TH_DEVICE void store_for_token(Place at, const Stored& piece, Shared<u32> rows) const {
     const u32 begin = at.token * params_.divisor;
     const u32 end = begin + params_.divisor;
     TH_NO_UNROLL
     for (u32 choice = begin > own_.first ? begin : own_.first; choice < end && choice < own_.end; ++choice) {
       if (const u32 row = rows.load(choice - own_.first); row != no_row) {
         const Global<u8> to = params_.to.offset(static_cast<i64>(row * params_.to_stride));
-        to.template as<Piece>().store(first_ + at.piece, piece);
+        to.template as<Stored>().store(first_ + at.piece, piece);
       }
     }
   }

@@ -288,15 +288,10 @@ TH_KERNEL(route_threads, 1) count_choices_kernel(TH_GRID_CONSTANT const RoutePar
   own.store_counts();
 }
 
-/// Permutes, and counts first where one block permutes all. The grid is [blocks of different assignments, parts].
-TH_KERNEL(route_threads, 1) place_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
-  launch::release_dependents();
-  const RouteBlock choices(params);
-  if (!choices.has_part() && params.weights.is_none()) {
-    return;
-  }
-  const u32 pieces = params.gather.row_bytes / 16;
-  TokenPieces<Vector<u32, 4>, 8> rows(params.gather, choices.own(), 0, pieces);
+/// Permutes, and counts first where one block permutes all. It asks for `rows` of the block's own assignments on the
+/// way. False for a block that has none.
+template <class Rows>
+TH_DEVICE bool permute(const RouteBlock& choices, Rows& rows) {
   choices.clear_counts();
   launch::wait_for_earlier_grids();
   choices.load();
@@ -305,10 +300,22 @@ TH_KERNEL(route_threads, 1) place_choices_kernel(TH_GRID_CONSTANT const RoutePar
   choices.find_places();
   choices.prefetch_weights();
   if (!choices.has_part()) {
-    return;
+    return false;
   }
   choices.place();
-  if (brings_rows(params)) {
+  return true;
+}
+
+/// The grid is [blocks of different assignments, parts].
+TH_KERNEL(route_threads, 1) place_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
+  launch::release_dependents();
+  const RouteBlock choices(params);
+  if (!choices.has_part() && params.weights.is_none()) {
+    return;
+  }
+  const u32 pieces = params.gather.row_bytes / 16;
+  TokenPieces<Vector<u32, 4>, 8> rows(params.gather, choices.own(), 0, pieces);
+  if (permute(choices, rows) && brings_rows(params)) {
     block::sync();
     store_all(rows, choices.rows());
     TokenPieces<u16, 1> rest(params.gather, choices.own(), pieces * 8, params.gather.row_bytes / 2 - pieces * 8);
