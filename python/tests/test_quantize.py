@@ -74,6 +74,23 @@ def test_products_take_them():
     assert torch.equal(tt.dual_gemm(made, gate, up), tt.dual_gemm(thresher.Fp8(values, scales, per="block"), gate, up))
 
 
+@pytest.mark.parametrize("per", ["block", "row"])
+@pytest.mark.parametrize("columns", [256, 144])
+def test_experts_quantize_tokens_themselves(columns, per):
+    x, ids, factors = rows_of(columns, torch.bfloat16), torch.randint(-1, 3, (9, 2), dtype=torch.int32), torch.rand(9, 2)
+    gate_up = tt.pack_grouped((torch.randn(3, 2 * 32, columns) / 16).bfloat16(), order="gate_first")
+    down = tt.pack_grouped((torch.randn(3, columns, 32) / 8).bfloat16())
+    options = dict(intermediate_dtype=torch.bfloat16, out_dtype=torch.bfloat16)
+    values, scales = defined(x, per)
+    expected = tt.moe(thresher.Fp8(values, scales, per=per), gate_up, down, ids, factors, **options)
+    for _ in range(2):
+        assert torch.equal(tt.moe(x, gate_up, down, ids, factors, quantized_x=f"fp8_{per}", **options), expected)
+    with pytest.raises(thresher.InvalidArgumentError, match="quantized_x is 'fp8_tensor', expected one of fp8_block, fp8_row"):
+        tt.moe(x, gate_up, down, ids, factors, quantized_x="fp8_tensor")
+    with pytest.raises(thresher.InvalidArgumentError, match="x is fp8_.* with .*quantized_x, expected"):
+        tt.moe(thresher.Fp8(values, scales, per=per), gate_up, down, ids, factors, quantized_x=f"fp8_{per}", **options)
+
+
 def test_opcheck_and_compile():
     x = rows_of(304, torch.bfloat16)
     with torch.no_grad():

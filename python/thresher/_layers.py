@@ -77,11 +77,12 @@ def gated_mlp(x: Operand, weights: Weights, out: Operand, intermediate: Between,
 
 
 def moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights: Operand, out: Operand, intermediate: Between, rows: int,
-        activation: tuple, *, place: Place = HOST, threads: int = 0) -> RowsCall:
-    """out = Σ over the choices of a row of x of their weights times what their experts make of it."""
-    key = ("moe", x[2:6], weights.key(), topk_ids[2:6], topk_weights[2:6], out[2:6], intermediate, rows, activation, threads)
+        activation: tuple, *, quantized_x: int = 0, place: Place = HOST, threads: int = 0) -> RowsCall:
+    """out = Σ over the choices of a row of x of their weights times what their experts make of it. quantized_x: the format to which x
+    is quantized first, or 0."""
+    key = ("moe", x[2:6], weights.key(), topk_ids[2:6], topk_weights[2:6], out[2:6], intermediate, rows, activation, quantized_x, threads)
     call = calls.get(key) or calls.make(
-        key, lambda: _prepared_moe(x, weights, topk_ids, topk_weights, out, intermediate, rows, activation, place, threads))
+        key, lambda: _prepared_moe(x, weights, topk_ids, topk_weights, out, intermediate, rows, activation, quantized_x, place, threads))
     plan = call.plan
     lib.check(plan.run(plan.handle, place.stream, x.shape[0], x.pointer, call.a_stride, x.scales, x.scale_layout, x.global_scale,
                        topk_ids.pointer, topk_weights.pointer, out.pointer, call.out_stride, place.workspace(plan.workspace_bytes)))
@@ -132,12 +133,12 @@ def _prepared_mlp(x: Operand, weights: Weights, out: Operand, intermediate: Betw
 
 
 def _prepared_moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights: Operand, out: Operand, intermediate: Between,
-                  rows: int, activation: tuple, place: Place, threads: int) -> RowsCall:
+                  rows: int, activation: tuple, quantized_x: int, place: Place, threads: int) -> RowsCall:
     gate_up, down = moe_parts(weights)
     shared = _shared(x, gate_up, down, out, _expect_layer(x, weights, gate_up, down, out, intermediate), activation)
     expect_choices(x, topk_ids, topk_weights)
     expect_same_device(x, topk_ids, topk_weights)
-    shared |= dict(experts=gate_up.info.experts, top_k=topk_ids.shape[1], rows=rows, gate_up_bias=int(gate_up.info.has_bias),
+    shared |= dict(quantized_x=quantized_x, experts=gate_up.info.experts, top_k=topk_ids.shape[1], rows=rows, gate_up_bias=int(gate_up.info.has_bias),
                    down_bias=int(down.info.has_bias))
 
     def make() -> Plan:

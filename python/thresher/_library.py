@@ -204,6 +204,8 @@ class thresher_moe_problem(Versioned):
         ("gate_up_bias", _I),
         ("down_bias", _I),
         ("intermediate_scale", c.c_float),
+        ("quantized_x", _I),
+        ("reserved", _I),
     ]
 
 

@@ -22,6 +22,7 @@ from .._library import refuse as _refuse
 from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
 from .._packed import info_of as _info_of
+from .._quantize import FORMATS as _QUANTIZED
 from .._quantize import LAYOUTS as _LAYOUTS
 from . import _ops as _ops  # registers
 from . import _packing
@@ -102,6 +103,12 @@ def _between(dtype: _torch.dtype | str | None, scale: float) -> dict:
         named["intermediate_dtype"] = _dtype_of("intermediate_dtype", dtype, (_torch.float16, _torch.bfloat16))
     _expect_number("intermediate_scale", scale)
     return named if scale == 1.0 else {**named, "intermediate_scale": scale}
+
+
+def _quantized(x: str | None) -> dict:
+    if x is not None:
+        _options.one_of("quantized_x", x, _QUANTIZED)
+    return {} if x is None else {"quantized_x": x}
 
 
 def _given(**optional: Any) -> dict:
@@ -327,7 +334,8 @@ def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, acti
 
 def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: _Activation = "silu",
         alpha: float | None = None, limit: float | None = None, up_offset: float | None = None, intermediate_dtype: _torch.dtype | str | None = None,
-        intermediate_scale: float = 1.0, rows_dtype: _torch.dtype | str = _torch.float32, out_dtype: _torch.dtype | str | None = None,
+        intermediate_scale: float = 1.0, rows_dtype: _torch.dtype | str = _torch.float32,
+        quantized_x: Literal["fp8_block", "fp8_row"] | None = None, out_dtype: _torch.dtype | str | None = None,
         out: _Tensor | None = None) -> _Tensor:
     """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
 
@@ -336,13 +344,15 @@ def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Te
         float16 or bfloat16 [T, k].
     rows_dtype: float32, float16 or bfloat16, to which each choice's row is rounded before rows are added up in float32, in the
         order of the choices.
+    quantized_x: x in 16 bits becomes FP8 first, as quantize makes it; on a GPU by the launch that gathers its rows, where K is a
+        multiple of 128 and the scales are those of "fp8_block".
     Everything else as in gated_mlp. Returns [T, K].
     """
     x, tokens = _tokens(x, "x")
     _expect_tensors(gate_up=gate_up, down=down, topk_ids=topk_ids, topk_weights=topk_weights)
     return _run("moe", out, out_dtype, (x, gate_up, down, _kept("topk_ids", topk_ids), _kept("topk_weights", topk_weights)),
                 {**_activation(activation, alpha, limit, up_offset), **_between(intermediate_dtype, intermediate_scale),
-                 "rows_dtype": _dtype_of("rows_dtype", rows_dtype), **tokens})
+                 "rows_dtype": _dtype_of("rows_dtype", rows_dtype), **tokens, **_quantized(quantized_x)})
 
 
 def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, offsets: _Tensor | None = None,

@@ -83,13 +83,18 @@ def tokens_of(tokens: str | None) -> str | None:
     return tokens
 
 
+def aligned(rows: torch.Tensor) -> torch.Tensor:
+    """Rows of 16 bits that begin on 16 bytes and do not overlap: these, or a copy."""
+    is_whole = rows.stride(1) == 1 and rows.stride(0) >= rows.shape[1] and rows.stride(0) % 8 == 0
+    begins_well = torch.compiler.is_compiling() or rows.storage_offset() % 8 == 0  # compilers copy what does not
+    return rows if is_whole and begins_well else rows.clone(memory_format=torch.contiguous_format)
+
+
 def operand_of(rows: torch.Tensor, tokens: str | None, name: str = "a") -> tuple[torch.Tensor, dict]:
     """(values, named arguments) of rows as the operand `name` of a product, or of a layer."""
     if tokens is None:
         return rows, {}
-    if rows.shape[0] > 1 and rows.stride(0) < rows.shape[1] or rows.stride(1) != 1:
-        rows = rows.contiguous()
-    values, scales = call(torch.ops.thresher.quantize, rows, tokens)
+    values, scales = call(torch.ops.thresher.quantize, aligned(rows), tokens)
     return values, {f"{name}_scales": scales, f"{name}_format": tokens}
 
 

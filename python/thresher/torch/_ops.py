@@ -66,7 +66,7 @@ _SCHEMAS |= {
     "gated_mlp": ("Tensor x, Tensor gate_up, Tensor down", f"{_BETWEEN}, {_LAYER_TOKENS}, {_ACTIVATION}"),
     "moe": (
         "Tensor x, Tensor gate_up, Tensor down, Tensor topk_ids, Tensor topk_weights",
-        f"{_BETWEEN}, ScalarType? rows_dtype=None, {_LAYER_TOKENS}, {_ACTIVATION}",
+        f"{_BETWEEN}, ScalarType? rows_dtype=None, str? quantized_x=None, {_LAYER_TOKENS}, {_ACTIVATION}",
     ),
 }
 
@@ -348,12 +348,15 @@ def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, intermedia
 
 
 def _moe_out(out, x, gate_up, down, topk_ids, topk_weights, *, intermediate_dtype=None, intermediate_format=None,
-             intermediate_scale=1.0, rows_dtype=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
+             intermediate_scale=1.0, rows_dtype=None, quantized_x=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0,
+             **tokens):
     given = _layer_tokens(x, **tokens)
     call = _layers.moe(given, _layer_weights(gate_up, down), operand("topk_ids", topk_ids), operand("topk_weights", topk_weights),
                        operand("out", out), _between(intermediate_dtype, intermediate_format, intermediate_scale),
                        _format("rows_dtype", rows_dtype or torch.float32, *_WIDE),
-                       _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
+                       _options.activation_of(activation, alpha, limit, up_offset),
+                       quantized_x=0 if quantized_x is None else _options.one_of("quantized_x", quantized_x, _quantize.FORMATS),
+                       place=place(x), threads=_threads(x))
     _keep_rows(call, given, _native.MOE)
 
 

@@ -23,6 +23,7 @@ from ._float_modules import expect_as_written, expect_linear, gated_layers
 from ._native import call
 from ._state import Stated
 from ._module_weights import (
+    aligned,
     bias_beside,
     bias_of,
     buckets,
@@ -258,9 +259,9 @@ class MoE(_Layer):
         """The result for x in the type of the weights, topk_ids int32 and topk_weights float32, in `out_dtype` or float32."""
         if self.tokens is not None and self.n % COLUMNS != 0:
             return self._by_products(x, topk_ids, topk_weights)
-        rows, named = operand_of(x, self.tokens, "x")
-        return call(torch.ops.thresher.moe, rows, self.gate_up, self.down, topk_ids, topk_weights, activation=self.activation,
-                    out_dtype=out_dtype, rows_dtype=self.dtype, intermediate_format=self.tokens, **named, **self.constants)
+        return call(torch.ops.thresher.moe, aligned(x) if self.tokens else x, self.gate_up, self.down, topk_ids, topk_weights,
+                    activation=self.activation, out_dtype=out_dtype, rows_dtype=self.dtype, intermediate_format=self.tokens,
+                    quantized_x=self.tokens, **self.constants)
 
     def _by_products(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
         """The layer where what lies between its products has no whole blocks, float32."""
