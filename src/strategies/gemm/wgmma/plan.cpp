@@ -137,13 +137,13 @@ void check_rows(const Config& config, InfeasibleReasons& found) {
 
 // --- work
 
-/// Of static tiles.
+/// The number of blocks that static tiles take.
 std::int64_t static_blocks(const ProductProblem& problem, const Config& config) {
   return ceil_div(problem.rows, std::int64_t{config.block_tokens}) *
          ceil_div(problem.n, std::int64_t{tile_outputs(config)}) * config.split_k;
 }
 
-/// Whether multiprocessors have two blocks each, which promote in turn.
+/// Whether multiprocessors have two blocks each: one multiplies while the other adds.
 bool shares_multiprocessors(const ProductProblem& problem, const Config& config) {
   return config.static_tiles && config.blocks_resident > 1 && static_blocks(problem, config) > usual_multiprocessors;
 }
@@ -173,9 +173,9 @@ double matrix_share(const ProductProblem& problem, const Config& config) {
   return problem.is_dense() && is_16_bit(problem.a) ? 0.81 : 0;
 }
 
-/// Static tiles, whose weights come while the launch ahead ends, were measured in whole layers
-/// (measurements/static_tiles_h200_2026-11-29.txt.xz, gate_up_tiles_h200_2026-11-29.txt.xz and, with promoted sums,
-/// fp8_tiles_h200_2026-11-29.json.xz). A ring of eight stages draws a 64th of what memory gives. 0: not measured.
+/// Static tiles, whose weights come while the launch ahead ends, were measured in whole layers (static_tiles,
+/// gate_up_tiles and, with FP8, fp8_tiles in measurements/). A ring of eight stages draws a 64th of what memory gives.
+/// 0: not measured.
 double dram_share(const ProductProblem& problem, const Config& config) {
   if (!config.static_tiles) {
     return 0;
