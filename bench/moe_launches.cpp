@@ -27,7 +27,6 @@
 #include "ops/product_choice.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
-#include "strategies/gemm/call.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 #include "thresher/error.hpp"
@@ -77,12 +76,10 @@ class Product {
     }
   }
 
-  /// Loads a call for each set, once the tensors are known. `next` is the product behind, whose weights calls prefetch.
-  void load(const std::function<GroupedTensors()>& tensors, const layer::RoutedTensors& routed,
-            const Product* next = nullptr) {
+  /// Loads a call for each set, once the tensors are known.
+  void load(const std::function<GroupedTensors()>& tensors, const layer::RoutedTensors& routed) {
     tensors_ = tensors();
     routed_ = routed;
-    next_ = next;
     for (std::size_t set = 0; set < gates_.size(); ++set) {
       const auto all = in_order(set);
       if (call_.packing != nullptr) {
@@ -113,14 +110,7 @@ class Product {
     return ops::planned_calls(Device::cuda(0), problem, options, {}, change).back().call;
   }
   [[nodiscard]] std::array<Tensor, layer::routed_tensor_count> in_order(std::size_t set) const {
-    layer::RoutedTensors routed = routed_;
-    routed.next_weights = next_ == nullptr ? Tensor{} : next_->stack(set);
-    return layer::in_order({gates_[set].tensor, ups_[set].tensor, {}, {}}, tensors_, routed);
-  }
-  [[nodiscard]] Tensor stack(std::size_t set) const {
-    const Tensor& gate = gates_[set].tensor;
-    return packed_.empty() ? gate
-                           : strategies::gemm::packed_stack(packed(set), call_.packed.front().bytes, gate.shape[0]);
+    return layer::in_order({gates_[set].tensor, ups_[set].tensor, {}, {}}, tensors_, routed_);
   }
   [[nodiscard]] void* packed(std::size_t set) const { return packed_.empty() ? nullptr : packed_[set].data(); }
 
@@ -129,7 +119,6 @@ class Product {
   std::vector<Numbers::OnGpu> ups_;
   GroupedTensors tensors_;
   layer::RoutedTensors routed_;
-  const Product* next_ = nullptr;
   std::vector<runtime::DeviceBuffer> packed_;
   std::vector<ops::CudaCall> calls_;
   runtime::DeviceBuffer workspace_;
@@ -150,11 +139,8 @@ class Layer {
                  [](strategies::PlannedCall call, const ops::ProductProblem& sized) {
                    return layer::with_routing(std::move(call), sized, DeviceKind::cuda);
                  }),
-        down_(down_problem(problem), wanted, sets_,
-              [this](strategies::PlannedCall call, const ops::ProductProblem&) {
-                return layer::settles(gate_up_.call()) ? layer::with_settled_groups(std::move(call)) : std::move(call);
-              }),
-        combine_(layer::combine_call(problem, DeviceKind::cuda, layer::settles(down_.call())), 0, {}) {
+        down_(down_problem(problem), wanted, sets_, {}),
+        combine_(layer::combine_call(problem, DeviceKind::cuda), 0, {}) {
     const std::vector<std::int32_t> ids = random_choices(problem);
     const auto choices = static_cast<std::int64_t>(ids.size());
     const Tensor topk_ids = made(Format::int32, {problem.tokens, problem.top_k});
@@ -172,9 +158,9 @@ class Layer {
                                          problem.intermediate_size, pieces);
     buffers_.emplace_back(0, strategies::total_bytes(pieces), "the intermediate");
     const Tensor hidden = intermediate.tensor(choices, buffers_.back().data());
-    down_.load([&] { return GroupedTensors{.a = hidden, .c = rows, .offsets = offsets}; }, {});
     gate_up_.load([&] { return GroupedTensors{.a = x_.tensor, .c = hidden, .offsets = offsets, .row_ids = row_ids}; },
-                  {topk_ids, inverse}, &down_);
+                  {topk_ids, inverse});
+    down_.load([&] { return GroupedTensors{.a = hidden, .c = rows, .offsets = offsets}; }, {});
     add(gate_up_, "gate and up: ");
     add(down_, "down: ");
     launches_.push_back(

@@ -63,7 +63,6 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
         down_(std::move(down)),
         gate_up_weights_(gate_up_weights),
         down_weights_(down_weights),
-        down_weights_ahead_(down_->stack()),
         combine_(device.id(), layer::combine_call(problem, device.kind(), down_->settles(), threads)) {
     const std::int64_t choices = problem.tokens * problem.top_k;
     for (const auto& [name, size] :
@@ -109,8 +108,7 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
     ops::of_product("gate and up, whose a is x", [&] {
       const Tensor a = quantized_x_ ? quantized_x_->tensor(tokens, workspace) : of.x;
       ops::run_grouped(*gate_up_, stream, {.a = a, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row},
-                       at(workspace, of_gate_up),
-                       {of.topk_ids, row_of_choice, down_weights_ahead_, quantized_x_ ? of.x : Tensor{}});
+                       at(workspace, of_gate_up), {of.topk_ids, row_of_choice, quantized_x_ ? of.x : Tensor{}});
     });
     ops::of_product("down", [&] {
       ops::run_grouped(*down_, stream, {.a = hidden, .c = of_choices, .offsets = first_rows}, at(workspace, of_down));
@@ -145,7 +143,6 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
   ops::PlanPointer down_;
   GroupedWeights gate_up_weights_;
   GroupedWeights down_weights_;
-  Tensor down_weights_ahead_;  ///< which gate and up prefetches
   ops::DeviceCall combine_;
   std::optional<ops::Intermediate> intermediate_;
   std::optional<ops::Intermediate> quantized_x_;

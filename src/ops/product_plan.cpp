@@ -9,7 +9,6 @@
 #include "ops/tensor_checks.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/memory.hpp"
-#include "strategies/gemm/call.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 
@@ -68,9 +67,8 @@ std::array<Tensor, strategies::moe_layer::routed_tensor_count> whole_order(const
   Tensor timestamps;
   timestamps.data = weights.timestamps;
   const WeightViews& views = weights.views;
-  return {of.a,       views.gate, views.up,       of.c,       views.gate_bias, views.up_bias,
-          of.groups,  of.row_ids, of.row_weights, timestamps, of.next_weights, of.topk_ids,
-          of.inverse, of.x};
+  return {of.a,       views.gate,     views.up,   of.c,        views.gate_bias, views.up_bias, of.groups,
+          of.row_ids, of.row_weights, timestamps, of.topk_ids, of.inverse,      of.x};
 }
 
 /// Stand-ins for the tensors of a call of `rows` rows, with its weights.
@@ -169,15 +167,6 @@ void ProductPlan::run_steps(const DeviceCall& call, Stream stream, const Product
 
 GroupedStatus ProductPlan::status(Stream stream, const void* workspace) const {
   return {status_flags(stream, workspace, workspace_bytes_, device_)};
-}
-
-Tensor ProductPlan::stack() const {
-  if (device_.kind == DeviceKind::cpu || problem_.is_dense()) {
-    return {};
-  }
-  return weights_.packed == nullptr
-             ? weights_.views.gate
-             : tensors::packed_stack(weights_.packed, calls_.front().planned().packed.front().bytes, problem_.experts);
 }
 
 bool ProductPlan::settles() const {

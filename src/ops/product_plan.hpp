@@ -26,8 +26,7 @@ struct ProductTensors {
   const Tensor& row_weights = no_tensor;
   const Tensor& topk_ids = no_tensor;  ///< where the call sorts a layer's choices (strategies/moe_layer/calls.hpp)
   const Tensor& inverse = no_tensor;
-  const Tensor& next_weights = no_tensor;  ///< strategies/gemm/tensors.hpp
-  const Tensor& x = no_tensor;             ///< strategies/moe_layer/tensors.hpp
+  const Tensor& x = no_tensor;  ///< strategies/moe_layer/tensors.hpp
 };
 
 /// The weights that calls read, and their keepers.
@@ -62,8 +61,6 @@ class ProductPlan {
   [[nodiscard]] const ProductProblem& problem() const noexcept { return problem_; }
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
   [[nodiscard]] const std::string& strategy() const noexcept { return strategy_; }
-  /// The weights on a GPU that a launch ahead of this grouped product may prefetch: the gate's, or packed ones.
-  [[nodiscard]] Tensor stack() const;
   /// Whether each of its calls settles (strategies/moe_layer/calls.hpp).
   [[nodiscard]] bool settles() const;
   /// Those that calls read where the caller left them.

@@ -51,10 +51,10 @@ void run_grouped(const ProductPlan& plan, Stream stream, const GroupedTensors& t
                  const strategies::moe_layer::RoutedTensors& routed) {
   validate_run(plan.problem(), tensors, plan.weights(), place_of(plan, workspace));
   const Tensor& groups = tensors.counts.rank > 0 ? tensors.counts : tensors.offsets;
-  plan.run(stream,
-           {tensors.a, tensors.c, groups, tensors.row_ids, tensors.row_weights, routed.topk_ids, routed.inverse,
-            routed.next_weights, routed.x},
-           workspace);
+  plan.run(
+      stream,
+      {tensors.a, tensors.c, groups, tensors.row_ids, tensors.row_weights, routed.topk_ids, routed.inverse, routed.x},
+      workspace);
 }
 
 }  // namespace ops

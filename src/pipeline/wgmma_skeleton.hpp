@@ -294,28 +294,10 @@ class WgmmaSkeleton {
       }
       loaded = 0;
     }
-    prefetch_next();
     if (warp::lane() == 0 && (hooks.inspects || tiles_.is_first())) {
       operation_.report(flags);
     }
     mark_load(Moment::finished);
-  }
-
-  /// Behind the last copies of a block: memory would be idle until the next grid asks for its first tiles. Groups share
-  /// the blocks, the first ones first.
-  TH_DEVICE void prefetch_next() const {
-    const Groups& groups = operation_.groups();
-    if (groups.next.is_none() || launch::block_index().x >= max_prefetching_blocks) {
-      return;
-    }
-    const u32 pieces = groups.next.pieces();
-    const u32 row_tile = launch::block_index().x / pieces;
-    if (const u32 tile = row_tile * groups.column_tiles; tile < tiles_.count()) {
-      const u32 group = tiles_.find(tile).group;
-      if (warp::elect()) {
-        groups.next.prefetch(group, launch::block_index().x - row_tile * pieces);
-      }
-    }
   }
 
   template <int pass>

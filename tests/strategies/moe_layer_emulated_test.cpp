@@ -10,7 +10,6 @@
 #include "core/grouped_weights.hpp"
 #include "cpu/moe_rows.hpp"
 #include "emulated_case.hpp"
-#include "strategies/gemm/call.hpp"
 #include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
@@ -61,15 +60,15 @@ struct Routed {
       : offsets(static_cast<std::size_t>(experts) + 1, -77), row_ids(choices, -77), inverse(choices, -77) {}
 };
 
-constexpr std::array routed_names{"a",       "b1 (gate)",   "b2 (up)", "bias1",        "bias2",    "c",       "groups",
-                                  "row_ids", "row_weights", "profile", "next weights", "topk_ids", "inverse", "x"};
+constexpr std::array routed_names{"a",       "b1 (gate)",   "b2 (up)", "bias1",    "bias2",   "c", "groups",
+                                  "row_ids", "row_weights", "profile", "topk_ids", "inverse", "x"};
 
 /// Of a call that has this product's tensors and sorts the choices `topk_ids` into `made`.
 EmulatedCall routed_call(PlannedCall call, const WeightViews& weights, GroupedTensors of, const Tensor& topk_ids,
-                         Routed& made, const Tensor& next_weights = {}, const Tensor& x = {}) {
+                         Routed& made, const Tensor& x = {}) {
   of.offsets = integers(made.offsets);
   of.row_ids = integers(made.row_ids);
-  RoutedTensors routed{topk_ids, topk_ids, next_weights, x};
+  RoutedTensors routed{topk_ids, topk_ids, x};
   routed.inverse.data = made.inverse.data();
   return {std::move(call), named(routed_names, in_order(weights, of, routed)), test::compiled_in_kernel};
 }
@@ -216,7 +215,7 @@ std::string quantize_and_gather(const MoeProblem& problem, ScaleLayout layout, s
   EmulatedCall brings = routed_call(
       std::move(call), weights,
       {.a = host.out, .c = Tensor::contiguous(nullptr, Format::bf16, {std::ssize(ids), problem.intermediate_size})},
-      topk_ids, made, {}, host.x);
+      topk_ids, made, host.x);
   std::string found = findings(brings, seed);
   found += faults(made, problem, topk_ids);
   const auto columns = static_cast<std::size_t>(problem.hidden_size);
@@ -288,12 +287,9 @@ TEST(EmulatedMoe, RowsAreGatheredByTheirIds) {
   }
 }
 
-/// The grid that sorts so many choices of two to a token, and brings their rows together. Where weights have an
-/// address, it prefetches them.
-Extent3 sorting_grid(std::int64_t choices, std::int64_t columns, std::int64_t intermediate_size = 8,
-                     void* weight_data = nullptr) {
-  MoeProblem problem = rows_of(choices / 2, 2, columns);
-  problem.intermediate_size = intermediate_size;
+/// The grid that sorts so many choices of two to a token, and brings their rows together.
+Extent3 sorting_grid(std::int64_t choices, std::int64_t columns) {
+  const MoeProblem problem = rows_of(choices / 2, 2, columns);
   PlannedCall call;
   (void)gemm::add_gathering(gate_up_problem(problem), std::nullopt, true, call);
   call = with_routing(std::move(call), gate_up_problem(problem), DeviceKind::cuda);
@@ -302,7 +298,6 @@ Extent3 sorting_grid(std::int64_t choices, std::int64_t columns, std::int64_t in
   };
   WeightViews weights;
   weights.gate = empty(problem.gate_up, {problem.experts, problem.intermediate_size, columns});
-  weights.gate.data = weight_data;
   const Tensor ids = empty(Format::int32, {problem.tokens, problem.top_k});
   const std::array tensors = in_order(weights,
                                       {.a = empty(problem.x, {problem.tokens, columns}),
@@ -326,55 +321,6 @@ TEST(EmulatedMoe, RowsAreSharedOutAmongBlocks) {
   EXPECT_EQ(sorting_grid(8192, 2048), (Extent3{1, 128}));
   EXPECT_EQ(sorting_grid(16384, 2048), (Extent3{2, 64}));
   EXPECT_EQ(sorting_grid(65536, 2048), (Extent3{8, 32}));
-}
-
-/// Where few rows are gathered, more blocks prefetch weights: one for each 128 KiB of the experts that can have rows.
-TEST(EmulatedMoe, BlocksPrefetchWeightsOfFewRows) {
-  void* const data = reinterpret_cast<void*>(256);
-  EXPECT_EQ(sorting_grid(6, 8, 8, data), (Extent3{1, 5}));
-  EXPECT_EQ(sorting_grid(2, 4096, 64, data), (Extent3{1, 8}));
-  EXPECT_EQ(sorting_grid(6, 4096, 65, data), (Extent3{1, 25}));
-  EXPECT_EQ(sorting_grid(6, 4096, 4096, data), (Extent3{1, 128}));
-  EXPECT_EQ(sorting_grid(4096, 8, 4096, data), (Extent3{1, 16}));
-  EXPECT_EQ(sorting_grid(8192, 8, 4096, data), (Extent3{1, 32}));
-  EXPECT_EQ(sorting_grid(8194, 8, 4096, data), (Extent3{2, 32}));
-  EXPECT_EQ(sorting_grid(2, 4096, 64, reinterpret_cast<void*>(264)), (Extent3{1, 2}));
-}
-
-/// Experts with few bytes, and with more than a block prefetches, of two matrices and of one: the first ones, the last
-/// one alone, and none.
-TEST(EmulatedMoe, TheLaunchThatSortsPrefetchesWeights) {
-  std::uint64_t seed = 0;
-  for (const std::int64_t outputs : {3, 260, 520}) {
-    const MoeProblem problem = choices_of(70, 3, 2);
-    std::vector<std::uint16_t> gate(static_cast<std::size_t>(70 * outputs * 136));
-    std::vector<std::uint16_t> up(gate.size());
-    WeightViews weights{.gate = Tensor::contiguous(gate.data(), Format::bf16, {70, outputs, 136})};
-    for (std::vector<std::int32_t> ids : {std::vector{0, 1, 33, 68, 69, 0}, std::vector(6, 69), std::vector(6, 70)}) {
-      const Tensor topk_ids = Tensor::contiguous(ids.data(), Format::int32, {3, 2});
-      Routed made(problem.experts, ids.size());
-      const PlannedCall sorts = with_routing({}, gate_up_problem(problem), DeviceKind::cuda);
-      EXPECT_EQ(findings(routed_call(sorts, weights, {}, topk_ids, made), seed++), "") << outputs;
-      EXPECT_EQ(faults(made, problem, topk_ids), "");
-      weights.up = Tensor::contiguous(up.data(), Format::bf16, {70, outputs, 136});
-    }
-  }
-}
-
-/// Weights that do not lie alike, or begin off the 16 bytes, are not prefetched.
-TEST(EmulatedMoe, WeightsOfOtherStridesAreNotPrefetched) {
-  std::vector<std::uint16_t> data(2 * 40 * 40);
-  const auto stack = [&](std::int64_t rows, std::int64_t columns, std::ptrdiff_t from = 0) {
-    return Tensor::contiguous(data.data() + from, Format::bf16, {2, rows, columns});
-  };
-  EXPECT_FALSE(gemm::weights_ahead(stack(8, 40)).is_none());
-  EXPECT_EQ(gemm::weights_ahead(stack(8, 40)).expert_bytes, 640U);
-  EXPECT_EQ(gemm::weights_ahead(stack(8, 40), stack(8, 40)).piece_bytes, 65536U);
-  EXPECT_TRUE(gemm::weights_ahead(stack(8, 40), stack(16, 40)).is_none());
-  EXPECT_TRUE(gemm::weights_ahead(stack(8, 40, 1)).is_none());
-  EXPECT_TRUE(gemm::weights_ahead(stack(8, 40), stack(8, 40, 4)).is_none());
-  EXPECT_TRUE(gemm::weights_ahead(stack(1, 4)).is_none());
-  EXPECT_TRUE(gemm::weights_ahead({}).is_none());
 }
 
 std::vector<std::string> titles(const PlannedCall& call) {
@@ -633,10 +579,7 @@ TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
         .a = of.x, .c = hidden.view(), .row_weights = first_problem.row_weights ? row_weights : Tensor{}};
     const GroupedTensors of_second{.a = hidden.view(), .c = rows.view(), .offsets = integers(sorted.offsets)};
     const std::array combine_tensors{rows.view(), places, of.topk_weights, of.out};
-    ASSERT_EQ(findings(routed_call(first, weight_views(host.gate_up()), of_first, of.topk_ids, sorted,
-                                   weight_views(host.down()).gate),
-                       seed),
-              "");
+    ASSERT_EQ(findings(routed_call(first, weight_views(host.gate_up()), of_first, of.topk_ids, sorted), seed), "");
     ASSERT_EQ(
         findings({second, named(names, gemm::in_order(weight_views(host.down()), of_second)), test::compiled_in_kernel},
                  seed),
@@ -652,39 +595,6 @@ TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
     }
     ASSERT_EQ(host.out().bytes(), first_bytes) << "schedule " << seed << " wrote other bytes";
   }
-}
-
-/// The last expert alone has rows, and its weights of the product behind are two pieces, the last one shorter.
-TEST(EmulatedMoe, AProductPrefetchesTheWeightsOfTheNext) {
-  const Sample<ProductProblem>& gathered =
-      sample_that([](const GroupedProblem& p) { return p.layout == RowLayout::gathered && p.a == Format::fp16; });
-  MoeProblem problem{.experts = 4,
-                     .tokens = 5,
-                     .top_k = 1,
-                     .hidden_size = 136,
-                     .intermediate_size = 72,
-                     .x = gathered.problem.a,
-                     .gate_up = gathered.problem.b,
-                     .intermediate = gathered.problem.out,
-                     .down = gathered.problem.b,
-                     .activation = *gathered.problem.activation,
-                     .gate_up_bias = gathered.problem.bias};
-  test::MoeCase host(problem, {3, 3, 3, 3, 3});
-  GroupedProblem first = gate_up_problem(problem);
-  first.row_weights = gathered.problem.row_weights;
-  test::Matrix ones = test::Matrix::of_values(Format::fp32, 1, 5, 0, [](std::int64_t, std::int64_t) { return 1.0F; });
-  const Tensor row_weights = Tensor::contiguous(ones.view().data, Format::fp32, {5});
-  test::Matrix hidden = test::Matrix::of_values(problem.intermediate, 5, problem.intermediate_size, 0,
-                                                [](std::int64_t, std::int64_t) { return 0.0F; });
-  std::vector<std::uint16_t> next(std::size_t{4} * 1040 * 72);
-  Routed sorted(problem.experts, 5);
-  const MoeTensors of = host.tensors();
-  EXPECT_EQ(findings(routed_call(
-                         with_routing(planned(first, gathered), first, DeviceKind::cuda), weight_views(host.gate_up()),
-                         {.a = of.x, .c = hidden.view(), .row_weights = first.row_weights ? row_weights : Tensor{}},
-                         of.topk_ids, sorted, Tensor::contiguous(next.data(), Format::bf16, {4, 1040, 72})),
-                     1),
-            "");
 }
 
 }  // namespace

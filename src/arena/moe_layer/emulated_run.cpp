@@ -26,9 +26,9 @@ namespace layer = strategies::moe_layer;
 using strategies::EmulatedCall;
 using strategies::PlannedCall;
 
-constexpr std::array gate_up_names{"x",       "gate",     "up",      "intermediate", "gate bias",
-                                   "up bias", "offsets",  "row_ids", "row_weights",  "profile",
-                                   "down",    "topk_ids", "inverse", "x in 16 bits"};
+constexpr std::array gate_up_names{"x",        "gate",    "up",          "intermediate", "gate bias",
+                                   "up bias",  "offsets", "row_ids",     "row_weights",  "profile",
+                                   "topk_ids", "inverse", "x in 16 bits"};
 constexpr std::array down_names{"intermediate", "down",    "no up",   "rows",       "down bias",
                                 "no up bias",   "offsets", "row_ids", "row_weights"};
 
@@ -127,8 +127,7 @@ class LayerRun final : public EmulatedRun {
     const GroupedTensors second{.a = between_.intermediate(), .c = between_.rows(), .offsets = between_.offsets()};
     const Tensor inverse = between_.inverse(of.topk_ids);
     add(std::move(calls.gate_up), gate_up_names,
-        layer::in_order(weight_views(gate_up_weights(task_, finder())), first,
-                        {of.topk_ids, inverse, weight_views(down_weights(task_, finder())).gate}));
+        layer::in_order(weight_views(gate_up_weights(task_, finder())), first, {of.topk_ids, inverse}));
     add(std::move(calls.down), down_names, grouped::in_order(weight_views(down_weights(task_, finder())), second));
     add(std::move(*calls.combine), layer::combine_names, std::array{between_.rows(), inverse, of.topk_weights, of.out});
   }

@@ -1,7 +1,6 @@
 #pragma once
 /// The groups of a launch as its kernels receive them, and the shared memory of their directory.
 #include "machine/global.hpp"
-#include "pipeline/grouped/weights_ahead.hpp"
 #include "pipeline/shape.hpp"
 
 namespace thresher::pipeline {
@@ -16,7 +15,6 @@ struct Groups {
   u32 slots = 0;         ///< 1 for slots
   u32 column_tiles = 0;  ///< per row tile
   u32 settled = 0;       ///< 1 when bounds are read before the kernel waits for earlier grids
-  WeightsAhead next;     ///< of the product behind this launch, which has the same groups
 };
 
 /// Invalid bounds, which were clamped so that groups do not overlap and stay inside.

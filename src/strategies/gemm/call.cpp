@@ -114,7 +114,6 @@ GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs) {
   params.groups.slots = extents.has_slots ? 1 : 0;
   params.groups.column_tiles = static_cast<std::uint32_t>(ceil_div(extents.n, tile_outputs));
   params.groups.settled = call.settled_groups ? 1 : 0;
-  params.groups.next = weights_ahead(tensor_at(call, next_weights_index));
   if (bounds.rank > 0) {
     params.status = {device_address(call.workspace)};
   }
@@ -184,31 +183,6 @@ KernelLaunch product_launch(DeviceProgram program, const pipeline::Shape& shape,
   launch.registers = registers_at_launch(threads * blocks_resident, shape.loader_registers, shape.math_registers);
   launch.persistent = shape.persistent;
   return launch;
-}
-
-pipeline::WeightsAhead weights_ahead(const Tensor& gate, const Tensor& up) {
-  pipeline::WeightsAhead ahead{};
-  const bool has_up = up.data != nullptr;
-  if (gate.rank != 3 || gate.data == nullptr || (has_up && up.strides != gate.strides)) {
-    return ahead;
-  }
-  const WeightExtents extents = weight_extents(gate);
-  const auto bytes = [&](std::int64_t elements) { return elements * thresher::bits(gate.format) / 8; };
-  const auto stride = static_cast<std::uint64_t>(bytes(extents.expert_stride));
-  const std::int64_t expert_bytes = bytes((extents.n - 1) * extents.row_stride + extents.k) / wide_bytes * wide_bytes;
-  const bool is_aligned = (device_address(gate.data) | device_address(up.data) | stride) % wide_bytes == 0;
-  if (is_aligned && expert_bytes > 0) {
-    ahead = {.gate = {device_address(gate.data)},
-             .up = {device_address(up.data)},
-             .expert_stride = stride,
-             .expert_bytes = narrow(expert_bytes),
-             .piece_bytes = pipeline::prefetched_block_bytes / (has_up ? 2 : 1)};
-  }
-  return ahead;
-}
-
-Tensor packed_stack(void* packed, std::size_t bytes, std::int64_t experts) {
-  return Tensor::contiguous(packed, Format::int32, {experts, 1, static_cast<std::int64_t>(bytes) / experts / 4});
 }
 
 void add_weight_reads(int matrices, Access::Memory memory, std::vector<Access>& accesses) {

@@ -7,7 +7,6 @@
 
 #include "core/integers.hpp"
 #include "machine/tensor_map.hpp"
-#include "pipeline/grouped/weights_ahead.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/gemm/device/finish_params.hpp"
 #include "strategies/gemm/device/groups.hpp"
@@ -79,12 +78,6 @@ struct OperandRows {
 /// The launch of a kernel on wgmma, the only one of `program`, without what it reads, writes and binds.
 [[nodiscard]] KernelLaunch product_launch(DeviceProgram program, const pipeline::Shape& shape, int blocks_resident,
                                           int shared_bytes);
-
-/// The weights that a launch ahead of a product prefetches: one stack of matrices, or two that lie alike. Nothing is
-/// prefetched of other ones, nor of those that begin off the 16 bytes.
-[[nodiscard]] pipeline::WeightsAhead weights_ahead(const Tensor& gate, const Tensor& up = {});
-/// Packed weights as a stack: `bytes` for all experts together.
-[[nodiscard]] Tensor packed_stack(void* packed, std::size_t bytes, std::int64_t experts);
 
 /// Adds that a launch reads this memory of one matrix of weights, or of both.
 void add_weight_reads(int matrices, Access::Memory memory, std::vector<Access>& accesses);

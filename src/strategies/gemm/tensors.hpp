@@ -29,11 +29,10 @@ enum TensorIndex : std::size_t {
   row_weights_index,
   tensor_count,
   profile_index = tensor_count,  ///< of a profiled call: 64-bit words (pipeline/timeline.hpp)
-  next_weights_index,            ///< [E,…]: a stack of matrices of the product behind this one, with the same groups
 };
 
 /// No product reads what a call has behind these.
-inline constexpr std::size_t product_tensor_count = next_weights_index + 1;
+inline constexpr std::size_t product_tensor_count = profile_index + 1;
 
 /// The first piece of the workspace of a call that has offsets: words with flags of GroupedStatus, one for each block.
 inline constexpr std::size_t status_piece = 0;

@@ -10,7 +10,6 @@
 
 #include "core/integers.hpp"
 #include "cpu/moe_rows.hpp"
-#include "strategies/gemm/call.hpp"
 #include "strategies/gemm/formats.hpp"
 #include "strategies/gemm/gather.hpp"
 #include "strategies/gemm/tensors.hpp"
@@ -98,35 +97,6 @@ KernelLaunch counting(const ProductProblem& problem, const Counts& counts) {
   return launch;
 }
 
-/// The weights of a product as its calls have them: packed, of which it reads so many bytes, or as matrices.
-struct OwnWeights {
-  std::size_t packed_bytes = 0;
-
-  explicit OwnWeights(const PlannedCall& product)
-      : packed_bytes(product.packed.empty() ? 0 : product.packed.front().bytes) {}
-
-  void add_reads(std::vector<Access>& accesses) const {
-    if (packed_bytes > 0) {
-      accesses.push_back({Access::Memory::packed, 0, Access::Use::reads});
-    } else {
-      gemm::add_weight_reads(2, Access::Memory::tensor, accesses);
-    }
-  }
-  [[nodiscard]] pipeline::WeightsAhead ahead(const CallTensors& of, std::int64_t experts) const {
-    return packed_bytes > 0 ? gemm::weights_ahead(gemm::packed_stack(of.packed, packed_bytes, experts))
-                            : gemm::weights_ahead(gemm::gate_of(of), gemm::up_of(of));
-  }
-};
-
-/// Blocks that prefetch a piece each, at most.
-std::uint32_t prefetching_blocks(const RouteParams& params) {
-  if (params.weights.is_none()) {
-    return 0;
-  }
-  const std::int64_t pieces = std::int64_t{params.weights.pieces()} * std::min(params.experts, params.choices);
-  return narrow(std::min<std::int64_t>(pieces, pipeline::max_prefetching_blocks));
-}
-
 /// The gathering launch reads x in place of the product's a, whose scales are written.
 void quantize_in(KernelLaunch& launch, Format from) {
   launch.title += " in FP8";
@@ -151,17 +121,16 @@ void set_quantized(RouteParams& params, const CallTensors& of) {
   params.scales_block_stride = scales.block_stride;
 }
 
-/// Permutes, and prefetches the product's `weights`. `gathers` is the gathering launch that this one replaces; null
-/// where there is none. It quantizes tokens `from` 16 bits.
-KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const OwnWeights& weights,
-                     const KernelLaunch* gathers, std::optional<Format> from) {
+/// `gathers` is the gathering launch that this one replaces; null where there is none. It quantizes tokens `from` 16
+/// bits.
+KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const KernelLaunch* gathers,
+                     std::optional<Format> from) {
   KernelLaunch launch = route_launch(problem, "permute by expert", place_kernel_name());
   for (const std::size_t written :
        {std::size_t{gemm::groups_index}, std::size_t{gemm::row_ids_index}, std::size_t{inverse_index}}) {
     launch.accesses.push_back({Access::Memory::tensor, written, Access::Use::writes});
   }
   launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::depends_on_previous});
-  weights.add_reads(launch.accesses);
   std::optional<KernelLaunch> gathering;
   if (gathers != nullptr) {
     launch.title += " and gather the rows";
@@ -172,8 +141,8 @@ KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const 
   if (from) {
     quantize_in(launch, *from);
   }
-  launch.bind = [offset = counts.offset, weights, gathering, quantizes = from.has_value()](const CallTensors& of,
-                                                                                           LaunchArguments& out) {
+  launch.bind = [offset = counts.offset, gathering, quantizes = from.has_value()](const CallTensors& of,
+                                                                                  LaunchArguments& out) {
     RouteParams params = route_params(of, offset);
     if (gathering) {
       params.gather = gemm::gather_params(*gathering, of);
@@ -182,13 +151,9 @@ KernelLaunch sorting(const ProductProblem& problem, const Counts& counts, const 
       set_quantized(params, of);
     }
     params.part_choices = part_choices(params.choices, params.gather.row_bytes);
-    out.grid.x = blocks_of(params.choices);
-    if (out.grid.x == 1) {
-      params.weights = weights.ahead(of, params.experts);
-    }
     out.set(params);
+    out.grid.x = blocks_of(params.choices);
     out.grid.y = narrow(ceil_div(std::min(params.choices, block_choices), params.part_choices));
-    out.grid.y = std::max(out.grid.y, prefetching_blocks(params));
     return true;
   };
   return launch;
@@ -203,9 +168,9 @@ void add_sorting(const ProductProblem& problem, PlannedCall& call, std::optional
   counts.offset = call.workspace[counts.piece].offset;
   auto at = std::find_if(call.steps.begin(), call.steps.end(), gemm::is_gathering);
   if (at != call.steps.end()) {
-    *at = sorting(problem, counts, OwnWeights(call), &std::get<KernelLaunch>(*at), from);
+    *at = sorting(problem, counts, &std::get<KernelLaunch>(*at), from);
   } else {
-    at = call.steps.insert(call.steps.begin(), sorting(problem, counts, OwnWeights(call), nullptr, std::nullopt));
+    at = call.steps.insert(call.steps.begin(), sorting(problem, counts, nullptr, std::nullopt));
   }
   if (max_blocks > 1) {
     call.steps.insert(at, counting(problem, counts));
@@ -301,11 +266,6 @@ PlannedCall with_routing(PlannedCall product, const ProductProblem& problem, Dev
                                                                all_of<std::int32_t>(of.tensors[inverse_index]));
                                                          }});
     return product;
-  }
-  for (Step& step : product.steps) {
-    if (auto* const launch = std::get_if<KernelLaunch>(&step)) {
-      launch->accesses.push_back({Access::Memory::tensor, gemm::next_weights_index, Access::Use::reads});
-    }
   }
   add_sorting(problem, product, quantizes_as_it_gathers ? std::optional(tokens->from) : std::nullopt);
   if (!product.work.parts.empty()) {

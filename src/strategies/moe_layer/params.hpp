@@ -1,7 +1,6 @@
 #pragma once
 /// The parameter of each kernel around a layer's products, and the work of their blocks.
 #include "machine/global.hpp"
-#include "pipeline/grouped/weights_ahead.hpp"
 #include "strategies/gemm/device/gather_params.hpp"
 
 namespace thresher::strategies::moe_layer {
@@ -28,8 +27,6 @@ struct RouteParams {
   machine::Global<float> scales;
   machine::u64 scales_row_stride = 0;
   machine::u64 scales_block_stride = 0;
-  /// The product behind this launch reads them. A block that sees all assignments prefetches a piece.
-  pipeline::WeightsAhead weights;
 };
 
 /// Words of shared memory: a count for each warp and expert, with skipped assignments last. Then a count and a sum for

@@ -19,11 +19,10 @@ enum RoutedTensor : std::size_t {
   routed_tensor_count,
 };
 
-/// Those two, null where the caller gives offsets and row ids, and the weights that the product prefetches.
+/// Those two; null where the caller gives offsets and row ids.
 struct RoutedTensors {
   Tensor topk_ids{};
   Tensor inverse{};
-  Tensor next_weights{};
   Tensor x{};  ///< x_index
 };
 
@@ -32,7 +31,6 @@ inline std::array<Tensor, routed_tensor_count> in_order(const WeightViews& weigh
   std::array<Tensor, routed_tensor_count> all{};
   const auto of_product = gemm::in_order(weights, of);
   std::copy(of_product.begin(), of_product.end(), all.begin());
-  all[gemm::next_weights_index] = routed.next_weights;
   all[ids_index] = routed.topk_ids;
   all[inverse_index] = routed.inverse;
   all[x_index] = routed.x;

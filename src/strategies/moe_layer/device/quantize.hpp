@@ -58,14 +58,13 @@ TH_KERNEL(route_threads, 1)
 quantize_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
   launch::release_dependents();
   const RouteBlock choices(params);
-  if (!choices.has_part() && params.weights.is_none()) {
+  if (!choices.has_part()) {
     return;
   }
   QuantizedPieces<number> rows(params, choices.own());
-  if (permute(choices, rows)) {
-    block::sync();
-    store_all(rows, choices.rows());
-  }
+  permute(choices, rows);
+  block::sync();
+  store_all(rows, choices.rows());
 }
 
 }  // namespace thresher::strategies::moe_layer

@@ -55,15 +55,12 @@ class RouteBlock {
     }
   }
 
-  TH_DEVICE void clear_counts() const {
+  /// Counts each expert's assignments: before the block's own, warp by warp with the block's own, and behind them. A
+  /// thread keeps how many of its warp precede each of the block's own and have the same expert.
+  TH_DEVICE void count() const {
     for (u32 at = launch::thread_index(); at < (route_warps + 2) * keys_; at += route_threads) {
       counts_.store(at, 0);
     }
-  }
-
-  /// Counts each expert's assignments: before the block's own, warp by warp with the block's own, and behind them. A
-  /// thread keeps how many of its warp precede each of the block's own and have the same expert. Counts are cleared.
-  TH_DEVICE void count() const {
     block::sync();
     TH_NO_UNROLL
     for (u32 round = 0; round < rounds_; ++round) {
@@ -115,28 +112,6 @@ class RouteBlock {
       add_up_experts();
     }
     block::sync();
-  }
-
-  /// Experts with rows share the blocks, the first ones first: a block prefetches a piece of one expert's weights.
-  TH_DEVICE void prefetch_weights() const {
-    if (params_.weights.is_none() || warp_ != 0) {
-      return;
-    }
-    const u32 pieces = params_.weights.pieces();
-    u32 ahead = launch::block_index().y / pieces;  // experts with rows
-    TH_NO_UNROLL
-    for (u32 first = 0; first < params_.experts; first += 32) {
-      const u32 expert = first + warp::lane();
-      const bool has_rows = expert < params_.experts && sums_.load(expert) != sums_.load(expert + 1);
-      const u32 with_rows = warp::ballot(has_rows);
-      if (has_rows && bits::count_ones(with_rows & ((1U << warp::lane()) - 1)) == ahead) {
-        params_.weights.prefetch(expert, launch::block_index().y % pieces);
-      }
-      if (bits::count_ones(with_rows) > ahead) {
-        return;
-      }
-      ahead -= bits::count_ones(with_rows);
-    }
   }
 
   TH_DEVICE void place() const {
@@ -280,42 +255,36 @@ class RouteBlock {
 /// Counts each expert's assignments among those of each block, none of which are its own: part_choices is 0.
 TH_KERNEL(route_threads, 1) count_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
   launch::release_dependents();
-  const RouteBlock own(params);
-  own.clear_counts();
   launch::wait_for_earlier_grids();
+  const RouteBlock own(params);
   own.load();
   own.count();
   own.store_counts();
 }
 
 /// Permutes, and counts first where one block permutes all. It asks for `rows` of the block's own assignments on the
-/// way. False for a block that has none.
+/// way.
 template <class Rows>
-TH_DEVICE bool permute(const RouteBlock& choices, Rows& rows) {
-  choices.clear_counts();
+TH_DEVICE void permute(const RouteBlock& choices, Rows& rows) {
   launch::wait_for_earlier_grids();
   choices.load();
   rows.load();
   choices.count();
   choices.find_places();
-  choices.prefetch_weights();
-  if (!choices.has_part()) {
-    return false;
-  }
   choices.place();
-  return true;
 }
 
 /// The grid is [blocks of different assignments, parts].
 TH_KERNEL(route_threads, 1) place_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
   launch::release_dependents();
   const RouteBlock choices(params);
-  if (!choices.has_part() && params.weights.is_none()) {
+  if (!choices.has_part()) {
     return;
   }
   const u32 pieces = params.gather.row_bytes / 16;
   TokenPieces<Vector<u32, 4>, 8> rows(params.gather, choices.own(), 0, pieces);
-  if (permute(choices, rows) && brings_rows(params)) {
+  permute(choices, rows);
+  if (brings_rows(params)) {
     block::sync();
     store_all(rows, choices.rows());
     TokenPieces<u16, 1> rest(params.gather, choices.own(), pieces * 8, params.gather.row_bytes / 2 - pieces * 8);
