@@ -59,7 +59,7 @@ enum {
 
 typedef struct thresher_torch_call {
   int32_t convention;
-  int32_t a_scale_layout; /* of a quantization that of the scales that it writes */
+  int32_t a_scale_layout;      /* of a quantization that of the scales that it writes */
   int32_t a_scales_are_global; /* 1: FP8 with one scale */
   int32_t zeros;               /* 1: a new output is zeroed */
   int32_t scales_are_powers_of_two;

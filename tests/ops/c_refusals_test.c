@@ -622,7 +622,8 @@ static void refuses_layers(void) {
   REFUSED(moe, it.down = 10, PLAN, "problem.down is 10, expected 0 to 9");
   REFUSED(moe, it.rows = 10, PLAN, "problem.rows is 10, expected 0 to 9");
   REFUSED(moe, it.quantized_x = 10, PLAN, "problem.quantized_x is 10, expected 0 to 9");
-  REFUSED(moe, it.quantized_x = THRESHER_BF16, PLAN, "problem.quantized_x is bf16, expected fp8_row, fp8_block or none");
+  REFUSED(moe, it.quantized_x = THRESHER_BF16, PLAN,
+          "problem.quantized_x is bf16, expected fp8_row, fp8_block or none");
   REFUSED(moe, it.reserved = 1, PLAN, "problem.reserved is 1, expected 0");
   REFUSED(moe, it.out = 10, PLAN, "problem.out is 10, expected 0 to 9");
   REFUSED(moe, it.activation = 3, PLAN, "problem.activation is 3, expected 0 to 2");

@@ -39,8 +39,8 @@ std::string quantize_kernel_name(Format from);
 /// The kernel for rows and an output in these formats.
 std::string combine_kernel_name(Format rows, Format out);
 
-/// The calls compiled ahead: permuting, also with tokens that are quantized, and combining rows of 16 bits to outputs of
-/// the same format.
+/// The calls compiled ahead: permuting, also with tokens that are quantized, and combining rows of 16 bits to outputs
+/// of the same format.
 [[nodiscard]] std::vector<PlannedCall> built_in();
 
 }  // namespace thresher::strategies::moe_layer
