@@ -109,6 +109,9 @@ struct AttentionOptions {
   int threads = 0;
   /// GPU: programmatic dependent launch (PDL): this call may start while the previous one in the stream is ending.
   bool dependent_launch = false;
+  /// "batch": a sequence's bits do not depend on the other sequences of a call, nor on how many there are. Empty: they
+  /// may (docs/reference/numerics.md). The knob `deterministic` says the same.
+  std::string deterministic{};
   bool operator==(const AttentionOptions&) const = default;
 };
 

@@ -103,6 +103,9 @@ struct DualGemmOptions {
   Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;
+  /// "batch": a row's bits do not depend on the other rows of a call, nor on how many there are, nor on the problem's
+  /// m. Empty: they may (docs/reference/numerics.md). The knob `deterministic` says the same.
+  std::string deterministic{};
   bool operator==(const DualGemmOptions&) const = default;
 };
 

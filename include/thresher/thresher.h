@@ -137,10 +137,11 @@ typedef struct thresher_dual_gemm_problem {
 
 typedef struct thresher_dual_gemm_options {
   uint32_t struct_size;
-  int32_t threads;      /* CPU: 0, the default, for all */
-  const char* strategy; /* null or "", the default: chosen for the problem */
-  const char* knobs;    /* "name=value ..." as `thresher plan` prints them; null or "": chosen for the problem.
-                           "numerics=fast" says how plan_raw packs; packed weights have numerics of their own */
+  int32_t threads;           /* CPU: 0, the default, for all */
+  const char* strategy;      /* null or "", the default: chosen for the problem */
+  const char* knobs;         /* "name=value ..." as `thresher plan` prints them; null or "": chosen for the problem.
+                                "numerics=fast" says how plan_raw packs; packed weights have numerics of their own */
+  const char* deterministic; /* "batch": a row's bits do not depend on the other rows of a call; null or "": they may */
 } thresher_dual_gemm_options;
 
 typedef struct thresher_dual_gemm_weights thresher_dual_gemm_weights;
@@ -613,12 +614,13 @@ typedef struct thresher_attention_problem {
 
 typedef struct thresher_attention_options {
   uint32_t struct_size;
-  int32_t threads;          /* CPU: 0, the default, for all */
-  const char* strategy;     /* null or "", the default: chosen for the problem */
-  const char* knobs;        /* "name=value ..." for a named strategy; null or "": its defaults */
-  int32_t dependent_launch; /* 1: programmatic dependent launch (PDL): a call may start while the previous one in the
-                             * stream is ending; 0 by default */
-  int32_t reserved;         /* 0 */
+  int32_t threads;           /* CPU: 0, the default, for all */
+  const char* strategy;      /* null or "", the default: chosen for the problem */
+  const char* knobs;         /* "name=value ..." for a named strategy; null or "": its defaults */
+  int32_t dependent_launch;  /* 1: programmatic dependent launch (PDL): a call may start while the previous one in the
+                              * stream is ending; 0 by default */
+  int32_t reserved;          /* 0 */
+  const char* deterministic; /* "batch": a sequence's bits do not depend on the other sequences; null or "": they may */
 } thresher_attention_options;
 
 /* A non-owning view of up to four dimensions. */

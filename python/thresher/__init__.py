@@ -53,6 +53,7 @@ __all__ = [
     "__version__",
     "best_device",
     "device_name",
+    "set_deterministic",
     "strategies",
     "tournament",
 ]
@@ -70,6 +71,17 @@ def device_name(device: str = "cpu") -> str:
     from ._library import device_name
 
     return device_name(device)
+
+
+def set_deterministic(deterministic: str | None) -> None:
+    """With "batch" a row's bits depend on nothing else in its call, in every operation of this process; None: they may.
+
+    To be set before the first operation. The environment variable THRESHER_DETERMINISTIC says the same. docs/reference/numerics.md says
+    what is kept and what it costs.
+    """
+    from ._plans import set_deterministic
+
+    set_deterministic(deterministic)
 
 
 def strategies(operation: str, device: str = "cpu") -> list[str]:

@@ -14,7 +14,7 @@ from ._operands import (
     expect_shape,
 )
 from ._options import finite, shown, strategy_of, truth, whole_number
-from ._plans import HOST, Place, Plan, calls, made, planned
+from ._plans import HOST, Place, Plan, calls, knobs, made, planned
 
 
 class Options(NamedTuple):
@@ -246,7 +246,7 @@ def _prepared(q: Operand, k: Operand, v: Operand, out: Operand, extra: tuple, op
         scale = None if options.scale is None else c.byref(c.c_float(options.scale))
         return made("attention", lib.library().thresher_attention_plan_serving_flat, *q.device, *formats, *shape[:7],
                     int(options.causal), scale, options.window_left, options.window_right, c.byref(c.c_float(options.softcap)),
-                    int(has_lengths), shape.page_size, shape.pages, int(serving.sinks is not None), strategy, None, 0, threads)
+                    int(has_lengths), shape.page_size, shape.pages, int(serving.sinks is not None), strategy, knobs(), 0, threads)
 
     key = ("attention", q.device, formats, shape, options, has_lengths, serving.sinks is not None, threads, strategy)
     return Prepared(planned(key, place, make), [_strides(one) for one in (q, k, v, out)], table_stride, descale_strides)

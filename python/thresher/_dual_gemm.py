@@ -9,7 +9,7 @@ from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, expect_sixteen_bits_on_gp
 from ._packed import Block, Handle, opened
 from ._packed import made as made_weights
 from ._packed import numerics_of
-from ._plans import HOST, Place, Plan, RowsCall, calls, made, planned, row_bucket
+from ._plans import HOST, Place, Plan, RowsCall, calls, knobs, made, planned, row_bucket
 
 
 def run(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, *, place: Place = HOST, threads: int = 0,
@@ -76,7 +76,7 @@ def _prepared(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tu
     def make() -> Plan:
         kind, constants = activation
         return made("dual_gemm", lib.library().thresher_dual_gemm_plan_raw_flat, *a.device, bucket, columns, depth, a.format,
-                    b1.format, out.format, kind, (c.c_float * 3)(*constants), *gate, *up, b1.scale_layout, strategy, None, threads)
+                    b1.format, out.format, kind, (c.c_float * 3)(*constants), *gate, *up, b1.scale_layout, strategy, knobs(), threads)
 
     key = ("dual_gemm", a.device, bucket, columns, depth, a.format, b1.format, out.format, activation, gate, up, b1.scale_layout,
            threads, strategy)
@@ -96,7 +96,7 @@ def _prepared_packed(a: Operand, weights: Block, out: Operand, activation: tuple
     def make() -> Plan:
         kind, constants = activation
         return made("dual_gemm", lib.library().thresher_dual_gemm_plan_flat, held.handle, bucket, a.format, out.format, kind,
-                    (c.c_float * 3)(*constants), strategy, None, threads)
+                    (c.c_float * 3)(*constants), strategy, knobs(), threads)
 
     key = ("dual_gemm_packed", weights.operand[1:6], weights.header, bucket, a.format, out.format, activation, threads, strategy)
     return RowsCall(planned(key, place, make), row_stride(a), row_stride(out))

@@ -17,7 +17,7 @@ from ._operands import (
 )
 from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, expect_sixteen_bits_on_gpu, strategy_of
 from ._packed import Block, Handle, Part, opened
-from ._plans import HOST, Place, Plan, RowsCall, calls, made, planned, row_bucket
+from ._plans import HOST, Place, Plan, RowsCall, calls, knobs, made, planned, row_bucket
 
 
 def run(a: Operand, b: Operand, bias: Operand | None, out: Operand, *, place: Place = HOST, threads: int = 0,
@@ -100,7 +100,7 @@ def _prepared(a: Operand, b: Operand, bias: Operand | None, out: Operand, place:
         matrix = lib.thresher_matrix.made(format=b.format, data=b.pointer, shape=(columns, depth), device=device, row_stride=stride,
                                           scales=b.scales, global_scale=b.global_scale, scale_layout=b.scale_layout)
         problem = _problem(a, bucket, columns, depth, b.format, out, bias is not None)
-        options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy)
+        options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy, knobs=knobs())
         return made("gemm", lib.library().thresher_gemm_plan_raw, device, c.byref(problem), c.byref(matrix), bias and bias.pointer,
                     lib.FP32 if bias is None else bias.format, c.byref(options))
 
@@ -119,7 +119,7 @@ def _prepared_packed(a: Operand, weights: Block, out: Operand, place: Place, thr
 
     def make() -> Plan:
         problem = _problem(a, bucket, held.info.n, held.info.k, held.format, out, held.info.has_bias)
-        options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy)
+        options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy, knobs=knobs())
         of_expert = part(held)
         return made("gemm", lib.library().thresher_gemm_plan, lib.Device(*a.device), c.byref(problem), of_expert.handle,
                     c.byref(options))

@@ -20,7 +20,7 @@ from ._options import OPERAND_FORMATS, ORDERS, OUTPUT_FORMATS, expect_sixteen_bi
 from ._packed import Block, Handle, opened
 from ._packed import made as made_weights
 from ._packed import numerics_of
-from ._plans import HOST, Place, Plan, calls, made, planned, row_bucket
+from ._plans import HOST, Place, Plan, calls, knobs, made, planned, row_bucket
 
 PACKED, SLOTS, GATHERED = range(3)
 
@@ -227,7 +227,7 @@ def _prepared(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, ac
             layout=layout, experts=held.experts, rows=most_rows, n=held.n, k=held.k, tokens=most_tokens,
             row_ids_divisor=rows.row_ids_divisor, a=a.format, b=held.format, out=out.format, activation=kind,
             bias=int(held.has_bias), row_weights=int(has_row_weights), **dict(zip(("alpha", "limit", "up_offset"), constants)))
-        options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy)
+        options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy, knobs=knobs())
         return held.plan(lib.Device(*a.device), problem, options)
 
     key = ("grouped", a.device, layout, most_rows, most_tokens, rows.row_ids_divisor, a.format, out.format, kind, constants,

@@ -9,7 +9,7 @@ from ._library import refuse
 from ._operands import FORMAT_NAMES, Operand, expect_contiguous, expect_format, expect_rank, expect_same_device, expect_shape, row_stride
 from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, finite
 from ._packed import Block, Handle, Part, opened
-from ._plans import HOST, Place, Plan, RowsCall, calls, made, planned, row_bucket
+from ._plans import HOST, Place, Plan, RowsCall, calls, knobs, made, planned, row_bucket
 
 INTERMEDIATE_FORMATS = (lib.FP16, lib.BF16)
 # What may lie between the products, by the names that callers say; of which those of 16 bits are the first.
@@ -124,7 +124,7 @@ def _prepared_mlp(x: Operand, weights: Weights, out: Operand, intermediate: Betw
         of_down = _gemm.part(down)
         both = Part("gated_mlp", library.thresher_gated_mlp_weights_of_parts, gate_up.handle, of_down.handle)
         problem = lib.thresher_gated_mlp_problem.made(**shared)
-        options = lib.thresher_dual_gemm_options.made(threads=threads)
+        options = lib.thresher_dual_gemm_options.made(threads=threads, knobs=knobs())
         return made("gated_mlp", library.thresher_gated_mlp_plan, lib.Device(*x.device), c.byref(problem), both.handle,
                     c.byref(options), c.byref(options))
 
@@ -143,7 +143,7 @@ def _prepared_moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights:
 
     def make() -> Plan:
         problem = lib.thresher_moe_problem.made(**shared)
-        options = lib.thresher_dual_gemm_options.made(threads=threads)
+        options = lib.thresher_dual_gemm_options.made(threads=threads, knobs=knobs())
         return made("moe", lib.library().thresher_moe_plan, lib.Device(*x.device), c.byref(problem), gate_up.handle, down.handle,
                     c.byref(options), c.byref(options))
 

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._library import RUNS, WITHOUT_WORKSPACE, check, library
+from ._library import RUNS, WITHOUT_WORKSPACE, check, library, refuse
 
 if TYPE_CHECKING:
     from ._operands import Operand
@@ -41,6 +41,9 @@ class Kept:
 
     def _unlock(self) -> None:
         self._making = threading.RLock()
+
+    def is_empty(self) -> bool:
+        return not self._values
 
     def get(self, key):
         """The value, or None."""
@@ -119,6 +122,22 @@ class Plans:
 # layers in a serving engine has some ten thousand, and must not make them anew in every step.
 plans = Plans()
 calls = Calls(65536, 16384)
+_deterministic = os.environ.get("THRESHER_DETERMINISTIC") or None  # the library refuses a value that there is not
+
+
+def set_deterministic(deterministic: str | None) -> None:
+    """For all plans of this process."""
+    global _deterministic
+    if deterministic not in (None, "batch"):
+        refuse(f"deterministic is {' '.join(repr(deterministic).split())}, expected 'batch' or None")
+    if deterministic != _deterministic and not calls.is_empty():
+        refuse(f"deterministic is {deterministic!r}, but plans were made with {_deterministic!r}: set it before the first operation")
+    _deterministic = deterministic
+
+
+def knobs() -> bytes | None:
+    """What every plan is asked for beside its strategy."""
+    return None if _deterministic is None else f"deterministic={_deterministic}".encode()
 
 
 def planned(key: tuple, place: "Place", make: Callable[[], Plan]) -> Plan:

@@ -45,7 +45,7 @@ std::size_t std::hash<thresher::DualGemmProblem>::operator()(const thresher::Dua
 }
 
 std::size_t std::hash<thresher::DualGemmOptions>::operator()(const thresher::DualGemmOptions& o) const noexcept {
-  return thresher::Hash().add(o.strategy).add(o.knobs).add(o.threads).sum();
+  return thresher::Hash().add(o.strategy).add(o.knobs).add(o.threads).add(o.deterministic).sum();
 }
 
 std::size_t std::hash<thresher::AppendProblem>::operator()(const thresher::AppendProblem& p) const noexcept {
@@ -103,7 +103,13 @@ std::size_t std::hash<thresher::AttentionProblem>::operator()(const thresher::At
 }
 
 std::size_t std::hash<thresher::AttentionOptions>::operator()(const thresher::AttentionOptions& o) const noexcept {
-  return thresher::Hash().add(o.strategy).add(o.knobs).add(o.threads).add(o.dependent_launch).sum();
+  return thresher::Hash()
+      .add(o.strategy)
+      .add(o.knobs)
+      .add(o.threads)
+      .add(o.dependent_launch)
+      .add(o.deterministic)
+      .sum();
 }
 
 std::size_t std::hash<thresher::GemmProblem>::operator()(const thresher::GemmProblem& p) const noexcept {

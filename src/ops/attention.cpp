@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <span>
+
 #include "ops/attention_call.hpp"
 #include "ops/cuda_call.hpp"
 #include "ops/cuda_device_spec.hpp"
 #include "ops/product_choice.hpp"
 #include "ops/tensor_checks.hpp"
 #include "ops/validate_attention.hpp"
+#include "planner/choose_steady.hpp"
 #include "runtime/driver.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/attention/tensors.hpp"
@@ -41,13 +44,22 @@ planner::Request request_of(const AttentionOptions& options, DeviceKind kind) {
   if (kind == DeviceKind::cuda && options.dependent_launch) {
     set_from_option("dependent_launch", "true", request.knobs);
   }
+  set_deterministic(options.deterministic, request);
   return request;
+}
+
+planner::Choices attention_choices(const AttentionProblem& problem, const AttentionOptions& options,
+                                   const DeviceSpec& device, DeviceKind kind) {
+  const auto all = strategies::attention::registry().of(kind);
+  const planner::Request request = request_of(options, kind);
+  return request.steady ? planner::choose_steady(all, problem, std::span(&problem, 1), request, device)
+                        : planner::choose(all, problem, request, device);
 }
 
 strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
                                        const DeviceSpec& device, DeviceKind kind, const CallObstacle& obstacle) {
   const auto all = strategies::attention::registry().of(kind);
-  const planner::Choices choices = planner::choose(all, problem, request_of(options, kind), device);
+  const planner::Choices choices = attention_choices(problem, options, device, kind);
   std::vector<std::string> reasons;
   if (auto call = planner::first_without_obstacle(all, problem, choices, device, obstacle, reasons)) {
     return *std::move(call);

@@ -13,6 +13,10 @@ namespace thresher::ops {
 /// The request that `options` stand for, on a GPU or on this CPU.
 [[nodiscard]] planner::Request request_of(const AttentionOptions& options, DeviceKind kind);
 
+/// All candidates for the request, ranked.
+[[nodiscard]] planner::Choices attention_choices(const AttentionProblem& problem, const AttentionOptions& options,
+                                                 const DeviceSpec& device, DeviceKind kind = DeviceKind::cuda);
+
 /// The best call of `options` without an obstacle on a GPU like `device`, or on this CPU. Throws
 /// Error(invalid_argument) for an unknown strategy, knob or value, and Error(unsupported) with the reason if no call
 /// can run.

@@ -236,7 +236,9 @@ DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
     return {};
   }
   const thresher_dual_gemm_options given = known(options, "options", offsetof(thresher_dual_gemm_options, threads), {});
-  return options_of(given.strategy, given.knobs, given.threads);
+  DualGemmOptions made = options_of(given.strategy, given.knobs, given.threads);
+  made.deterministic = text_or_empty(given.deterministic);
+  return made;
 }
 
 static_assert(THRESHER_BLOCK_ALIGNMENT == block_alignment && THRESHER_BLOCK_ALIGNMENT_ON_GPU == block_alignment_on_gpu);

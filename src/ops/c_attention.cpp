@@ -60,7 +60,8 @@ AttentionOptions options_of(const thresher_attention_options* options) {
   return {.strategy = text_or_empty(given.strategy),
           .knobs = Knobs::parse(text_or_empty(given.knobs)),
           .threads = given.threads,
-          .dependent_launch = truth(given.dependent_launch, "options.dependent_launch")};
+          .dependent_launch = truth(given.dependent_launch, "options.dependent_launch"),
+          .deterministic = text_or_empty(given.deterministic)};
 }
 
 AttentionTensors tensors_of(const AttentionProblem& problem, const thresher_attention_tensors* tensors) {

@@ -4,7 +4,6 @@
 
 #include "ops/attention_call.hpp"
 #include "ops/product_choice.hpp"
-#include "strategies/attention/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -20,13 +19,11 @@ strategies::PlannedCall planned_call(const AttentionProblem& problem, const Atte
 }
 
 planner::Choices choices(const ProductProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
-  const auto all = strategies::gemm::strategies_of(strategies::gemm::product_of(problem), DeviceKind::cuda);
-  return planner::choose<ProductProblem>(all, problem, request_of(options), device);
+  return product_choices(problem, request_of(options), DeviceKind::cuda, device);
 }
 
 planner::Choices choices(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device) {
-  return planner::choose(strategies::attention::registry().of(DeviceKind::cuda), problem,
-                         request_of(options, DeviceKind::cuda), device);
+  return attention_choices(problem, options, device);
 }
 
 planner::Prediction forecast(const strategies::PlannedCall& call, const DeviceSpec& device,

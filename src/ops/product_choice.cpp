@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "ops/cuda_device_spec.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/tensor_checks.hpp"
 #include "ops/tuning.hpp"
+#include "planner/choose_steady.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -49,7 +51,9 @@ PlannedCall choose_tuned(const Device& device, const ProductProblem& problem, co
                          const CallObstacle& obstacle) {
   const DeviceSpec spec = spec_of(device);
   const bool is_dual = strategies::gemm::product_of(problem) == Product::dual_gemm;
-  if (const auto tuned = is_dual ? tuned_options(device, problem.dual_gemm(), options) : std::nullopt) {
+  const planner::Request request = request_of(options);
+  if (const auto tuned =
+          is_dual && !request.steady ? tuned_options(device, problem.dual_gemm(), options) : std::nullopt) {
     try {
       return choose_product(problem, request_of(*tuned), device.kind(), spec, obstacle);
     } catch (const Error& error) {
@@ -58,7 +62,7 @@ PlannedCall choose_tuned(const Device& device, const ProductProblem& problem, co
       }
     }
   }
-  return choose_product(problem, request_of(options), device.kind(), spec, obstacle);
+  return choose_product(problem, request, device.kind(), spec, obstacle);
 }
 
 /// Whether two calls launch the same for the same rows. A step of a library or of the CPU depends on its planned rows.
@@ -79,6 +83,19 @@ ProductProblem with_rows(ProductProblem problem, std::int64_t rows) {
     problem.expected_rows = std::min(problem.expected_rows, rows * (is_masked ? problem.experts : 1));
   }
   return problem;
+}
+
+/// The sizes by which a choice is made that must not depend on the size: decoding counts as much as long prompts. Of
+/// contiguous experts each token is taken for eight rows.
+std::vector<ProductProblem> steady_sizes(const ProductProblem& problem) {
+  const bool has_choices = !problem.is_dense() && problem.layout != strategies::gemm::ProductRows::masked;
+  std::vector<ProductProblem> sizes;
+  for (const std::int64_t tokens : {8, 64, 512, 4096}) {
+    ProductProblem& size = sizes.emplace_back(with_rows(problem, tokens * (has_choices ? 8 : 1)));
+    size.tokens = problem.layout == strategies::gemm::ProductRows::gathered ? tokens : problem.tokens;
+    size.expected_rows = 0;
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -110,9 +127,25 @@ void set_threads(int threads, Knobs& knobs) {
   }
 }
 
+void set_deterministic(const std::string& option, planner::Request& request) {
+  if (!option.empty()) {
+    set_from_option("deterministic", option, request.knobs);
+  }
+  const std::string* const asked = request.knobs.find("deterministic");
+  if (asked == nullptr) {
+    return;
+  }
+  if (*asked != "batch") {
+    throw Error(ErrorCode::invalid_argument, fmt::format("deterministic is {}, expected batch or nothing", *asked));
+  }
+  request.steady = true;
+  request.knobs.erase("deterministic");
+}
+
 planner::Request request_of(const DualGemmOptions& options) {
   planner::Request request{options.strategy, options.knobs};
   set_threads(options.threads, request.knobs);
+  set_deterministic(options.deterministic, request);
   return request;
 }
 
@@ -145,10 +178,19 @@ std::string product_obstacle(const Device& device, const ProductProblem& problem
   }
 }
 
+planner::Choices product_choices(const ProductProblem& problem, const planner::Request& request, DeviceKind kind,
+                                 const DeviceSpec& device) {
+  const Strategies all = strategies_for(problem, kind);
+  if (request.steady) {
+    return planner::choose_steady<ProductProblem>(all, problem, steady_sizes(problem), request, device);
+  }
+  return planner::choose<ProductProblem>(all, problem, request, device);
+}
+
 PlannedCall choose_product(const ProductProblem& problem, const planner::Request& request, DeviceKind kind,
                            const DeviceSpec& device, const CallObstacle& obstacle) {
   const Strategies all = strategies_for(problem, kind);
-  const planner::Choices choices = planner::choose<ProductProblem>(all, problem, request, device);
+  const planner::Choices choices = product_choices(problem, request, kind, device);
   std::vector<std::string> infeasible_reasons;
   if (auto call = planner::first_without_obstacle<ProductProblem>(all, problem, choices, device, obstacle,
                                                                   infeasible_reasons)) {
@@ -189,7 +231,8 @@ std::vector<PlannedRows> planned_calls(const Device& device, const ProductProble
   if (device.kind() == DeviceKind::cpu && strategies::gemm::product_of(problem) != Product::dual_gemm) {
     return {{problem.rows, chosen(problem)}};  // one function serves every number of rows
   }
-  const std::vector<std::int64_t> rows = planned_rows(std::max<std::int64_t>(problem.rows, 1));
+  const std::int64_t most = std::max<std::int64_t>(problem.rows, 1);
+  const std::vector<std::int64_t> rows = request_of(options).steady ? std::vector{most} : planned_rows(most);
   for (auto count = rows.rbegin(); count != rows.rend(); ++count) {
     PlannedCall call = chosen(with_rows(problem, *count));
     if (calls.empty() || !launch_alike(calls.back().call, call)) {

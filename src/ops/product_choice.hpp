@@ -28,6 +28,10 @@ void set_from_option(const std::string& knob, const std::string& value, Knobs& k
 /// The same of `threads`, 0 for no wish.
 void set_threads(int threads, Knobs& knobs);
 
+/// Takes the option `deterministic`, or the knob of that name, into the request. Throws Error(invalid_argument) for a
+/// value that there is not.
+void set_deterministic(const std::string& option, planner::Request& request);
+
 /// The request that `options` stand for.
 [[nodiscard]] planner::Request request_of(const DualGemmOptions& options);
 
@@ -43,6 +47,11 @@ void check_knobs(const Device& device, const ProductProblem& problem, const Dual
 /// Why it cannot run the problem with these knobs whatever its tensors; empty when it can.
 [[nodiscard]] std::string product_obstacle(const Device& device, const ProductProblem& problem,
                                            const DualGemmOptions& options);
+
+/// All candidates for a request, ranked. Where bits must not depend on the batch, the rank does not depend on the
+/// problem's rows either.
+[[nodiscard]] planner::Choices product_choices(const ProductProblem& problem, const planner::Request& request,
+                                               DeviceKind kind, const DeviceSpec& device);
 
 /// The candidate with the fastest prediction among those without an obstacle. Candidates are those of the requested
 /// strategy, or of all that compete, or else of the fallbacks. Throws Error(unsupported) with the reasons, and
@@ -64,7 +73,8 @@ struct PlannedRows {
 using CallChange = std::function<strategies::PlannedCall(strategies::PlannedCall, const ProductProblem&)>;
 
 /// A call for each number of rows of C (masked: of one expert), chosen as for a plan of so many rows. All read the same
-/// packed weights, and calls that launch alike are one. The rows ascend. A dual GEMM takes the strategy that was
+/// packed weights, and calls that launch alike are one. Where bits must not depend on the batch, there is one call for
+/// all. The rows ascend. A dual GEMM takes the strategy that was
 /// measured fastest on `device` (ops/tuning.hpp), if that still exists and has no obstacle.
 [[nodiscard]] std::vector<PlannedRows> planned_calls(const Device& device, const ProductProblem& problem,
                                                      const DualGemmOptions& options, const CallObstacle& obstacle = {},

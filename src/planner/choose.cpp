@@ -6,6 +6,8 @@
 #include <limits>
 #include <tuple>
 
+#include "planner/choose_steady.hpp"
+
 namespace thresher::planner {
 namespace {
 
@@ -24,6 +26,23 @@ void refuse_knobs(const Knobs& knobs, const std::string& sentence) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("no strategy takes the knobs \"{}\": {}; name a strategy to hear what it says", knobs.text(),
                           sentence));
+}
+
+Knobs with_steady_knobs(const Knobs& knobs, const Knobs& steady) {
+  Knobs all = knobs;
+  for (const auto& [knob, value] : steady) {
+    if (const std::string* const given = knobs.find(knob); given != nullptr && *given != value) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("deterministic is batch, for which {} is {}, but the knob says {}: leave it out", knob,
+                              value, *given));
+    }
+    all.set(knob, value);
+  }
+  return all;
+}
+
+std::string not_steady(std::string_view strategy) {
+  return fmt::format("deterministic is batch, but the bits of strategy {} depend on the batch here", strategy);
 }
 
 void sort_choices(std::vector<Choice>& choices) {

@@ -19,6 +19,7 @@ namespace thresher::planner {
 struct Request {
   std::string strategy{};  ///< empty: any that is not by_name
   Knobs knobs{};           ///< kept in every choice
+  bool steady = false;     ///< bits must not depend on the batch: for choose_steady (planner/choose_steady.hpp)
 };
 
 /// A possible launch; `planned` gives its call.

@@ -20,6 +20,7 @@ struct Overrides {
   bool device_kind = false;
   bool supersedes = false;
   bool role = false;
+  bool steady_knobs = false;
   bool own_choice = false;
   bool completed = false;
   bool candidates = false;
@@ -40,6 +41,7 @@ struct FamilyDefaults {
   static constexpr DeviceKind device_kind = DeviceKind::cuda;
   static constexpr std::string_view supersedes{};
   static Role role(const Problem&) { return Role::competes; }
+  static std::optional<Knobs> steady_knobs(const Problem&) { return Knobs{}; }
 
   /// The configuration for a problem, before the knobs that were asked for are set.
   static Config own_choice(const Problem&, const Knobs&, const DeviceSpec&) { return {}; }
@@ -99,6 +101,9 @@ class CheckedOverrides {
                 "overrides.supersedes is set if and only if there is a 'static constexpr std::string_view supersedes'");
   static_assert(detail::agree(named.role, &Family::role, &Defaults::role),
                 "overrides.role is set if and only if there is a 'static Role role(const Problem&)'");
+  static_assert(detail::agree(named.steady_knobs, &Family::steady_knobs, &Defaults::steady_knobs),
+                "overrides.steady_knobs is set if and only if there is a 'static std::optional<Knobs> "
+                "steady_knobs(const Problem&)'");
   static_assert(detail::agree(named.own_choice, &Family::own_choice, &Defaults::own_choice),
                 "overrides.own_choice is set if and only if there is a 'static Config own_choice(const Problem&, const "
                 "Knobs&, const DeviceSpec&)'");
@@ -141,6 +146,9 @@ class KernelStrategy final : public Strategy<typename Family::Problem>, private 
   [[nodiscard]] std::string_view supersedes() const override { return Family::supersedes; }
   [[nodiscard]] Role role(const Problem& problem) const override { return Family::role(problem); }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Family::knob_table().help(); }
+  [[nodiscard]] std::optional<Knobs> steady_knobs(const Problem& problem) const override {
+    return Family::steady_knobs(problem);
+  }
 
   [[nodiscard]] std::optional<std::string> unsupported_reason(const Problem& problem,
                                                               const DeviceSpec& device) const override {

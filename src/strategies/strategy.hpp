@@ -60,6 +60,9 @@ class Strategy {
   /// The strategy that it replaces in `plan`'s own choice wherever it has candidates; empty for none.
   [[nodiscard]] virtual std::string_view supersedes() const { return {}; }
   [[nodiscard]] virtual std::vector<KnobHelp> knobs() const = 0;
+  /// Knobs with which the bits of a row do not depend on the other rows of a call or on their number; of attention, the
+  /// bits of a sequence on the other sequences. Empty if there are none for this problem.
+  [[nodiscard]] virtual std::optional<Knobs> steady_knobs(const Problem& /*problem*/) const { return std::nullopt; }
 
   /// Why it does not support the problem's formats or such a device, in one sentence that names both; empty if it does.
   /// An unsupported problem is not a failure of the strategy.

@@ -288,6 +288,48 @@ TEST_P(StreamKEmulated, IsRightAndTheSameOnEverySchedule) {
   }
 }
 
+/// A sequence of one query, alone and among others, on a card that has fewer clusters than tiles.
+TEST(StreamK, ATileWithAClusterOfItsOwnHasTheBitsItHasAlone) {
+  add_kernels();
+  const Case on = on_few_clusters(
+      alike_queries("", paged(4, 64, 16, Format::fp16), cluster_wide_keys, 1, {300, 1, 65, 0, 190, 128, 257}));
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  Knobs knobs = knobs_of(on.config);
+  knobs.set("single_tiles", "true");
+  const auto run = [&](std::int64_t first, std::int64_t count) {
+    const auto rows = [&](Tensor tensor, std::int64_t from, std::int64_t extent) {
+      tensor.data = static_cast<std::byte*>(tensor.data) + from * tensor.strides[0] * thresher::bits(tensor.format) / 8;
+      tensor.shape[0] = extent;
+      return tensor;
+    };
+    AttentionProblem own = on.problem;
+    own.batch = own.queries = count;
+    AttentionTensors of = host.tensors;
+    of.q = rows(of.q, first, count);
+    of.o = rows(of.o, first, count);
+    of.lse = {};
+    of.cu_seqlens_q = rows(of.cu_seqlens_q, 0, count + 1);
+    of.seqused_k = rows(of.seqused_k, first, count);
+    of.block_table = rows(of.block_table, first, count);
+    std::vector<NamedTensor> named;
+    const auto tensors = in_order(of);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      named.push_back({tensor_names[i], tensors[i]});
+    }
+    EmulatedCall call(stream_k_strategy().plan(own, knobs, on.device), std::move(named), test::compiled_in_kernel);
+    const emulator::Report report = call.run(schedule(3));
+    EXPECT_TRUE(report.clean()) << text_of(report);
+    const auto row = static_cast<std::ptrdiff_t>(host.o.size()) / static_cast<std::ptrdiff_t>(on.used.size());
+    return std::vector(host.o.begin() + first * row, host.o.begin() + (first + count) * row);
+  };
+  const std::vector<std::uint16_t> all = run(0, on.problem.batch);
+  for (std::int64_t i = 0; i < on.problem.batch; ++i) {
+    const std::vector<std::uint16_t> alone = run(i, 1);
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + i * static_cast<std::ptrdiff_t>(alone.size())))
+        << i;
+  }
+}
+
 /// A value that only the later queries of a tile see is none of the earlier ones' business, and neither are keys and
 /// values before a window.
 TEST(StreamK, ANaNSpoilsNoRowThatDoesNotSeeIt) {

@@ -13,6 +13,7 @@ namespace {
 
 struct Share {
   int few_queries = 16;
+  bool single_tiles = false;
 };
 using Config = Launched<Share>;
 
@@ -26,8 +27,13 @@ bool may_be_of_both_kinds(const AttentionProblem& problem, int few) {
 }
 
 struct Mixed : FamilyDefaults<AttentionProblem, Config> {
-  static constexpr Overrides overrides{
-      .supersedes = true, .own_choice = true, .candidates = true, .work = true, .edges = true, .samples = true};
+  static constexpr Overrides overrides{.supersedes = true,
+                                       .steady_knobs = true,
+                                       .own_choice = true,
+                                       .candidates = true,
+                                       .work = true,
+                                       .edges = true,
+                                       .samples = true};
   static constexpr std::string_view name = "mixed";
   static constexpr std::string_view summary =
       "for a paged KV cache: stream_k for sequences of few queries, pipelined for the others";
@@ -36,10 +42,17 @@ struct Mixed : FamilyDefaults<AttentionProblem, Config> {
   static const KnobTable<Config>& knob_table() {
     static const KnobTable<Config> table{
         "",
-        {number<Config>("few_queries", &Share::few_queries, {8, 16, 32},
+        {number<Config>("few_queries", &Share::few_queries, {1, 8, 16, 32},
                         "sequences of no more are taken by stream_k, the others by pipelined"),
+         flag<Config>("single_tiles", &Share::single_tiles, "the knob of stream_k, with others as it needs them"),
          dependent_launch_knob<Config>()}};
     return table;
+  }
+
+  /// Alone, sequences of one query go to `stream_k` and of more to `pipelined`, as they do here.
+  static std::optional<Knobs> steady_knobs(const AttentionProblem& problem) {
+    return takes_single_queries(problem) ? std::optional(Knobs{{"few_queries", "1"}, {"single_tiles", "true"}})
+                                         : std::nullopt;
   }
 
   static std::optional<std::string> unsupported_reason(const AttentionProblem& problem, const DeviceSpec& device) {
@@ -64,8 +77,9 @@ struct Mixed : FamilyDefaults<AttentionProblem, Config> {
 
   static PlannedCall plan(const AttentionProblem& problem, const Config& config, const DeviceSpec& device) {
     PlannedCall call;
-    add_stream_k(call, problem, {{"dependent_launch", config.dependent_launch ? "true" : "false"}}, device,
-                 {.max = config.few_queries});
+    Knobs knobs = config.single_tiles ? single_query_knobs(problem) : Knobs{};
+    knobs.set("dependent_launch", config.dependent_launch ? "true" : "false");
+    add_stream_k(call, problem, knobs, device, {.max = config.few_queries});
     add_pipelined(call, problem, {{"dependent_launch", "true"}}, device, {.min = config.few_queries + 1});
     call.why = fmt::format("some sequence may have more than {} queries", config.few_queries);
     return call;

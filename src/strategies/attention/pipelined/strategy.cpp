@@ -6,6 +6,7 @@
 
 #include "strategies/attention/one_kernel.hpp"
 #include "strategies/attention/registry.hpp"
+#include "strategies/attention/stream_k/strategy.hpp"
 #include "strategies/attention/tile_work.hpp"
 #include "strategies/launch_registers.hpp"
 
@@ -44,12 +45,22 @@ Codes codes_of(const AttentionProblem& problem) {
 }
 
 struct Pipelined : OneKernel<Pipelined, StreamConfig> {
-  static constexpr Overrides overrides{
-      .own_choice = true, .completed = true, .work = true, .edges = true, .built_in = true, .samples = true};
+  static constexpr Overrides overrides{.steady_knobs = true,
+                                       .own_choice = true,
+                                       .completed = true,
+                                       .work = true,
+                                       .edges = true,
+                                       .built_in = true,
+                                       .samples = true};
   static constexpr std::string_view name = "pipelined";
   static constexpr std::string_view summary =
       "for long sequences: producer and consumer warpgroups, pipelines of keys and values";
   static const KnobTable<Config>& knob_table() { return stream_knobs(); }
+  /// Sequences of one query go to `stream_k`, also among others (strategies/attention/mixed).
+  static std::optional<Knobs> steady_knobs(const AttentionProblem& problem) {
+    const bool has_single_queries = problem.batch > 1 || problem.queries == 1;
+    return takes_single_queries(problem) && has_single_queries ? std::nullopt : std::optional(Knobs{});
+  }
 
   static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {
     const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;

@@ -63,6 +63,7 @@ const KnobTable<Config>& split_knobs() {
 
 struct Split : OneKernel<Split, SplitConfig> {
   static constexpr Overrides overrides{.role = true,
+                                       .steady_knobs = true,
                                        .own_choice = true,
                                        .completed = true,
                                        .candidates = true,
@@ -74,6 +75,8 @@ struct Split : OneKernel<Split, SplitConfig> {
   static constexpr std::string_view summary =
       "for small problems: the blocks of a cluster share the keys of a tile of queries";
   static Role role(const AttentionProblem&) { return Role::leads; }
+  /// It is chosen only for few sequences.
+  static std::optional<Knobs> steady_knobs(const AttentionProblem&) { return std::nullopt; }
   static const KnobTable<Config>& knob_table() { return split_knobs(); }
 
   static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {

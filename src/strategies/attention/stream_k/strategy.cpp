@@ -23,11 +23,13 @@ using pipeline::attention::StreamKConfig;
 using Config = Launched<StreamKConfig>;
 
 /// The maximum of a call's tiles of query rows; a call with one sequence has exactly as many. Each sequence may have a
-/// tile that lacks rows, and no query brings more tiles than it would alone.
-std::int64_t max_tiles(const AttentionProblem& problem, const StreamKConfig& config) {
+/// tile that lacks rows, and no query brings more tiles than it would alone. Sequences with more than `most` queries
+/// have none.
+std::int64_t max_tiles(const AttentionProblem& problem, const StreamKConfig& config, int most = QueryRange{}.max) {
   const std::int64_t group = problem.heads / problem.kv_heads;
-  const std::int64_t tiles = std::min((problem.queries * group + problem.batch * (config.rows - 1)) / config.rows,
-                                      problem.queries * ceil_div(group, std::int64_t{config.rows}));
+  const std::int64_t queries = std::min(problem.queries, size_product(problem.batch, most));
+  const std::int64_t tiles = std::min((queries * group + problem.batch * (config.rows - 1)) / config.rows,
+                                      queries * ceil_div(group, std::int64_t{config.rows}));
   const std::int64_t fewest = problem.batch > 0 ? 1 : 0;  // so that lengths are checked even without queries
   return std::max(tiles, fewest) * (problem.kv_heads / config.heads);
 }
@@ -42,10 +44,15 @@ double max_units(const AttentionProblem& problem, const StreamKConfig& config) {
   return static_cast<double>(max_tiles(problem, config)) * static_cast<double>(max_chunks(problem, config));
 }
 
-/// The clusters of a call: as many as are resident at once, unless each would have more tiles than it keeps track of.
-std::int64_t max_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
+/// The clusters of a call: one for each tile where that is asked for. Else as many as are resident at once, unless each
+/// would have more tiles than it keeps track of.
+std::int64_t max_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device,
+                          int most_queries = QueryRange{}.max) {
   constexpr std::int64_t tiles_of_cluster = 32;
-  const std::int64_t tiles = max_tiles(problem, config);
+  const std::int64_t tiles = max_tiles(problem, config, most_queries);
+  if (config.single_tiles) {
+    return tiles;
+  }
   const std::int64_t resident = device.resident_blocks(config.cluster, 1) / config.cluster;
   return std::min(tiles, std::max(resident, ceil_div(tiles, tiles_of_cluster)));
 }
@@ -162,7 +169,7 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Conf
                   const QueryRange& queries) {
   const bool dependent = config.dependent_launch;
   const int grid = config.is_clustered()
-                       ? static_cast<int>(max_clusters(problem, config, device) * config.cluster)
+                       ? static_cast<int>(max_clusters(problem, config, device, queries.max) * config.cluster)
                        : static_cast<int>(std::min<double>(device.multiprocessors, max_units(problem, config)));
   const Pieces pieces = add_pieces(call, config, grid);
   const BindParams bind = [problem, known = known_params(problem, config, grid, queries), offsets = call.workspace,
@@ -217,7 +224,9 @@ const KnobTable<Config>& stream_k_knobs() {
                       "heads of keys that a chunk has: narrow rows come with those of the head beside them"),
        number<Config>("cluster", &StreamKConfig::cluster, {1, 2, 4, 8, 16},
                       "blocks that share the chunks of some tiles and merge them in one launch; 1: two launches"),
-       from_problem(flag<Config>("single_tiles", &StreamKConfig::single_tiles, "")), dependent_launch_knob<Config>()}};
+       flag<Config>("single_tiles", &StreamKConfig::single_tiles,
+                    "a tile has a cluster of its own, so that no other tile changes its sums"),
+       dependent_launch_knob<Config>()}};
   return table;
 }
 
@@ -343,7 +352,8 @@ void add_limits(std::vector<std::string>& all, const AttentionProblem& problem, 
 }
 
 struct StreamK : FamilyDefaults<AttentionProblem, Config> {
-  static constexpr Overrides overrides{.own_choice = true,
+  static constexpr Overrides overrides{.steady_knobs = true,
+                                       .own_choice = true,
                                        .completed = true,
                                        .candidates = true,
                                        .work = true,
@@ -354,6 +364,11 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
   static constexpr std::string_view summary =
       "for a paged KV cache and few queries: all blocks, or those of a cluster, share the keys evenly";
   static const KnobTable<Config>& knob_table() { return stream_k_knobs(); }
+  static std::optional<Knobs> steady_knobs(const AttentionProblem& problem) {
+    return takes_single_queries(problem) && problem.queries <= problem.batch
+               ? std::optional(single_query_knobs(problem))
+               : std::nullopt;
+  }
 
   static Config own_choice(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) {
     const std::int64_t queries = problem.batch > 0 ? ceil_div(problem.queries, problem.batch) : 1;
@@ -501,6 +516,24 @@ struct StreamK : FamilyDefaults<AttentionProblem, Config> {
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
                   const QueryRange& queries) {
   add_stream_k(call, problem, KernelStrategy<StreamK>::config(problem, knobs, device), device, queries);
+}
+
+bool takes_single_queries(const AttentionProblem& problem) {
+  return problem.page_size > 0 && problem.page_size % 8 == 0 && problem.head_dim != 192 &&
+         effective_value_dim(problem) != 192;
+}
+
+/// Few blocks share a tile: many sequences need no more, and with one each block still has enough chunks under way.
+Knobs single_query_knobs(const AttentionProblem& problem) {
+  constexpr int blocks = 4;
+  const StreamKConfig config =
+      stream_k_choice(dim(problem.head_dim), dim(effective_value_dim(problem)), bits(effective_kv_format(problem)) / 8,
+                      problem.heads / problem.kv_heads, true);
+  return {{"rows", std::to_string(config.rows)},
+          {"warps", std::to_string(config.warps)},
+          {"heads", "1"},
+          {"cluster", std::to_string(blocks)},
+          {"single_tiles", "true"}};
 }
 
 std::string stream_k_expression(const StreamKConfig& config, const KernelFormats& formats, Logits logits) {

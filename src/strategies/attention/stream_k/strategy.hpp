@@ -12,6 +12,11 @@ namespace thresher::strategies::attention {
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device,
                   const QueryRange& queries);
 
+/// Where a call's bits must not depend on its sequences: whether this strategy takes those of one query each, and the
+/// knobs with which it does. A tile of query rows then has a cluster of its own, whatever the number of tiles.
+[[nodiscard]] bool takes_single_queries(const AttentionProblem& problem);
+[[nodiscard]] Knobs single_query_knobs(const AttentionProblem& problem);
+
 /// The choice for so many query rows of a sequence, of all heads of a group. `with_stages` sets the stages.
 [[nodiscard]] constexpr pipeline::attention::StreamKConfig stream_k_choice(int head_dim, int value_dim, int key_bytes,
                                                                            std::int64_t rows, bool boxes) {

@@ -260,10 +260,12 @@ bool must_widen(const ProductProblem& problem) { return problem.b != product_for
 
 struct TwoPass : FamilyDefaults<ProductProblem, Config> {
   static constexpr Overrides overrides{
-      .role = true, .own_choice = true, .candidates = true, .work = true, .built_in = true};
+      .role = true, .steady_knobs = true, .own_choice = true, .candidates = true, .work = true, .built_in = true};
   static constexpr std::string_view name = "two_pass";
   static constexpr std::string_view summary = "two products of the vendor's library into float32, then the activation";
   static Role role(const ProductProblem&) { return Role::fallback; }
+  /// A library chooses how it sums by the number of rows.
+  static std::optional<Knobs> steady_knobs(const ProductProblem&) { return std::nullopt; }
 
   static const KnobTable<Config>& knob_table() {
     static const KnobTable<Config> table{

@@ -1,0 +1,117 @@
+#pragma once
+/// The choice for plans whose bits must not depend on the batch: one strategy with one set of knobs serves every size.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "planner/choose.hpp"
+
+namespace thresher::planner {
+
+/// `knobs` with those that a strategy needs. Throws Error(invalid_argument) where `knobs` say otherwise.
+[[nodiscard]] Knobs with_steady_knobs(const Knobs& knobs, const Knobs& steady);
+/// Why a strategy is refused that has no such knobs.
+[[nodiscard]] std::string not_steady(std::string_view strategy);
+
+namespace detail {
+
+struct SteadyChoice {
+  Choice choice{};
+  double log_time = 0;  ///< the sum over all sizes; 0 without predictions
+};
+
+/// Adds the strategy's candidates for any of `sizes`, each once and without its times.
+template <class Problem>
+void add_candidates(const strategies::Strategy<Problem>& strategy, std::span<const Problem> sizes, const Knobs& knobs,
+                    const DeviceSpec& device, std::vector<Knobs>& out) {
+  for (const Problem& size : sizes) {
+    for (const Knobs& candidate : strategy.candidates(size, knobs, device)) {
+      if (std::find(out.begin(), out.end(), candidate) == out.end()) {
+        out.push_back(candidate);
+      }
+    }
+  }
+}
+
+/// The candidate with its times; empty if it cannot run one of the sizes or `problem`.
+template <class Problem>
+std::optional<SteadyChoice> timed(const strategies::Strategy<Problem>& strategy, const Problem& problem,
+                                  std::span<const Problem> sizes, const Knobs& knobs, const DeviceSpec& device) {
+  if (!strategy.infeasible_reasons(problem, knobs, device).empty()) {
+    return std::nullopt;
+  }
+  const auto prediction_of = [&](const strategies::WorkModel& work) {
+    return work.parts.empty() ? std::nullopt : std::optional(predict(work, device));
+  };
+  SteadyChoice found;
+  found.choice.strategy = strategy.name();
+  found.choice.knobs = knobs;
+  found.choice.role = strategy.role(sizes.front());
+  found.choice.work = strategy.work(problem, knobs, device);
+  found.choice.prediction = prediction_of(found.choice.work);
+  for (const Problem& size : sizes) {
+    if (!strategy.infeasible_reasons(size, knobs, device).empty()) {
+      return std::nullopt;
+    }
+    if (const std::optional<Prediction> own = prediction_of(strategy.work(size, knobs, device))) {
+      found.log_time += std::log(own->us());
+    }
+  }
+  return found;
+}
+
+}  // namespace detail
+
+/// As `choose`, for strategies whose bits do not depend on the batch (Strategy::steady_knobs). The first choice is the
+/// fastest by the geometric mean over `sizes`, so that it is the same for every problem with these sizes. Predictions
+/// in the result are of `problem`.
+template <class Problem>
+[[nodiscard]] Choices choose_steady(strategies::Strategies<Problem> all, const std::type_identity_t<Problem>& problem,
+                                    std::span<const std::type_identity_t<Problem>> sizes, const Request& request,
+                                    const DeviceSpec& device) {
+  if (!request.strategy.empty()) {
+    (void)named_strategy<Problem>(all, request.strategy).infeasible_reasons(problem, request.knobs, device);
+  }
+  Choices out;
+  std::vector<detail::SteadyChoice> found;
+  for (const strategies::Strategy<Problem>* const strategy : all) {
+    if (request.strategy.empty() ? strategy->role(problem) == strategies::Role::by_name
+                                 : strategy->name() != request.strategy) {
+      continue;
+    }
+    std::vector<std::string> reasons{not_steady(strategy->name())};
+    const std::size_t found_before = found.size();
+    if (const std::optional<Knobs> steady = strategy->steady_knobs(problem)) {
+      try {
+        const Knobs knobs = with_steady_knobs(request.knobs, *steady);
+        std::vector<Knobs> candidates;
+        detail::add_candidates<Problem>(*strategy, sizes, knobs, device, candidates);
+        for (const Knobs& candidate : candidates) {
+          if (auto timed = detail::timed<Problem>(*strategy, problem, sizes, candidate, device)) {
+            found.push_back(*std::move(timed));
+          }
+        }
+        reasons = strategy->infeasible_reasons(problem, knobs, device);
+      } catch (const Error& error) {  // a knob of another strategy
+        reasons = {error.what()};
+      }
+    }
+    if (found.size() == found_before) {
+      out.refused.push_back({std::string(strategy->name()), std::move(reasons)});
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.choice.role, a.log_time) < std::pair(b.choice.role, b.log_time);
+  });
+  for (detail::SteadyChoice& steady : found) {
+    out.ranked.push_back(std::move(steady.choice));
+  }
+  return out;
+}
+
+}  // namespace thresher::planner
