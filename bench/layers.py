@@ -2,7 +2,7 @@
 """Times whole layers beside what they replace, as an engine calls them, in one process on one NVIDIA GPU.
 
   layers.py --out PART.json [--commit HASH] [--rounds N] [--layers dense,moe,linears] [--models Qwen3,Mixtral] [--tokens 1,16]
-            [--formats bf16,nvfp4] [--peers torch,humming] [--engine-files FOLDER] [--budget-s 60]
+            [--formats bf16,nvfp4] [--peers torch,humming] [--engine-files FOLDER] [--budget-s 60] [--deterministic batch]
 
 Gated MLPs, layers of experts and the linear layers of attention of models, in each format of weights. Tokens are bfloat16, and rounding
 them is inside the clock of FP8 contestants, all of which share the kernels for it. So are routing and adding up with experts. Thresher is what
@@ -27,6 +27,7 @@ import layer_models
 import layer_own
 import layer_peers
 import layer_results
+import thresher
 from layer_weights import Weights, call_of, definition
 
 BOUNDS = {"bf16": 1e-2, "fp8_block": 4e-2, "fp8_row": 4e-2, "nvfp4": 1e-2, "mxfp4": 1e-2}  # of the relative error of the output's norm
@@ -132,6 +133,7 @@ def arguments_of():
                         ("formats", ", ".join(layer_models.FORMATS)), ("peers", "parts of names, or none")):
         parser.add_argument(f"--{name}", default="", help=f"{words}, separated by commas (default: all)")
     parser.add_argument("--engine-files", default="", help="folder with files of SGLang")
+    parser.add_argument("--deterministic", choices=("batch",), help="Thresher's bits do not depend on the batch")
     return parser.parse_args()
 
 
@@ -139,11 +141,13 @@ def main():
     arguments = arguments_of()
     layers, tokens = layer_models.selected(arguments.layers, arguments.models, arguments.formats, arguments.tokens)
     layer_peers.ENGINE_FILES["folder"] = arguments.engine_files
+    if arguments.deterministic:
+        thresher.set_deterministic(arguments.deterministic)
     random.seed(0)
     torch.manual_seed(0)
     torch._dynamo.config.recompile_limit = 64  # compiled contestants stay compiled for every shape
     result = graph_race.described("whole layers of bfloat16 tokens beside what they replace", arguments.commit, rounds=arguments.rounds,
-                                  bounds=BOUNDS)
+                                  bounds=BOUNDS, deterministic=arguments.deterministic)
     not_run = result["not_run"] = []
     with torch.inference_mode():
         for layer, formats in layers:

@@ -102,8 +102,8 @@ struct AttentionOptions {
   std::string strategy{};
   /// GPU: knobs of a named strategy that differ from its defaults. pipelined: keys, stages, math_warpgroups, multicast,
   /// queries_in_registers, take_turns, hold_softmax, base_descriptors; split: cluster, whole, parts, inspect_early,
-  /// meet_early, narrow_exchange, alone; stream_k: rows, warps, stages, boxes, least_chunks, aligned, heads, cluster;
-  /// mixed: few_queries.
+  /// meet_early, narrow_exchange, alone; stream_k: rows, warps, stages, boxes, least_chunks, aligned, heads, cluster,
+  /// single_tiles; mixed: few_queries, single_tiles.
   Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;

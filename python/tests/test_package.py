@@ -114,3 +114,30 @@ def test_sentences_of_the_library_name_arguments_of_python():
         sentence = in_python(f"problem.{member} is 3, expected a multiple of problem.heads for fp16 operands")
         assert "." not in sentence and sentence.endswith(" is 3, expected a multiple of the number of heads of q for float16 operands")
     assert in_python("c shares memory with a") == "out shares memory with a" and in_python("causal is 1") == "causal is 1"
+
+
+_STEADY = """
+import numpy as np, thresher
+from thresher.numpy import dual_gemm, gemm
+thresher.set_deterministic("batch")
+random = np.random.default_rng(0)
+a, b1, b2 = (random.standard_normal((rows, 144)).astype(np.float16) for rows in (37, 40, 40))
+all_rows = dual_gemm(a, b1, b2), gemm(a, b1)
+for count in range(1, 38):
+    for whole, some in zip(all_rows, (dual_gemm(a[-count:], b1, b2), gemm(a[-count:], b1))):
+        assert some.tobytes() == whole[-count:].tobytes(), count
+try:
+    thresher.set_deterministic(None)
+except thresher.InvalidArgumentError as error:
+    print(error)
+"""
+
+
+def test_bits_need_not_depend_on_the_batch():
+    done = subprocess.run([sys.executable, "-c", _STEADY], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "deterministic is None, but plans were made with 'batch': set it before the first operation"
+    with pytest.raises(thresher.InvalidArgumentError, match="deterministic is 'rows', expected 'batch' or None"):
+        thresher.set_deterministic("rows")
+    wrong = subprocess.run([sys.executable, "-c", "import numpy as np\nfrom thresher.numpy import gemm\ngemm(*[np.ones((8, 8), np.float16)] * 2)"],
+                           capture_output=True, text=True, env=dict(os.environ, THRESHER_DETERMINISTIC="rows"))
+    assert wrong.stderr.strip().splitlines()[-1].endswith("deterministic is rows, expected batch or nothing")

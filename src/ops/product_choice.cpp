@@ -85,8 +85,8 @@ ProductProblem with_rows(ProductProblem problem, std::int64_t rows) {
   return problem;
 }
 
-/// The sizes by which a choice is made that must not depend on the size: decoding counts as much as long prompts. Of
-/// contiguous experts each token is taken for eight rows.
+/// The sizes by which a choice is made that must not depend on the size: decoding counts as much as long prompts. Where
+/// a token has rows of several experts, it is taken for eight.
 std::vector<ProductProblem> steady_sizes(const ProductProblem& problem) {
   const bool has_choices = !problem.is_dense() && problem.layout != strategies::gemm::ProductRows::masked;
   std::vector<ProductProblem> sizes;

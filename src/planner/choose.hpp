@@ -112,6 +112,28 @@ void add_choices(Choices& out, strategies::Strategies<Problem> all, const strate
 
 }  // namespace detail
 
+/// `act(strategy)` for every strategy that is not by_name. Where it throws an Error the strategy is refused, and so is
+/// the request where all are: none takes the knobs.
+template <class Problem, class Act>
+void for_each_taking(strategies::Strategies<Problem> all, const std::type_identity_t<Problem>& problem,
+                     const Knobs& knobs, std::vector<RefusedStrategy>& refused, const Act& act) {
+  bool takes_knobs = false;
+  for (const strategies::Strategy<Problem>* const strategy : all) {
+    if (strategy->role(problem) == strategies::Role::by_name) {
+      continue;
+    }
+    try {
+      act(*strategy);
+      takes_knobs = true;
+    } catch (const Error& error) {  // a knob of another strategy
+      refused.push_back({std::string(strategy->name()), {error.what()}});
+    }
+  }
+  if (!takes_knobs && !refused.empty()) {
+    refuse_knobs(knobs, refused.front().infeasible_reasons.front());
+  }
+}
+
 /// Every strategy's candidates for `problem` on `device`, ranked. Throws Error(invalid_argument) for an unknown
 /// strategy. Throws too for knobs that the requested strategy, or without one every strategy, does not accept.
 template <class Problem>
@@ -123,21 +145,10 @@ template <class Problem>
     const strategies::Strategy<Problem>& strategy = named_strategy<Problem>(all, request.strategy);
     detail::add_choices(out, all, strategy, problem, request, device, calibration, clocks);
   } else {
-    bool takes_knobs = false;
-    for (const strategies::Strategy<Problem>* const strategy : all) {
-      if (strategy->role(problem) == strategies::Role::by_name) {
-        continue;
-      }
-      try {
-        detail::add_choices(out, all, *strategy, problem, request, device, calibration, clocks);
-        takes_knobs = true;
-      } catch (const Error& error) {  // a knob of another strategy
-        out.refused.push_back({std::string(strategy->name()), {error.what()}});
-      }
-    }
-    if (!takes_knobs && !out.refused.empty()) {
-      refuse_knobs(request.knobs, out.refused.front().infeasible_reasons.front());
-    }
+    for_each_taking<Problem>(all, problem, request.knobs, out.refused,
+                             [&](const strategies::Strategy<Problem>& strategy) {
+                               detail::add_choices(out, all, strategy, problem, request, device, calibration, clocks);
+                             });
   }
   sort_choices(out.ranked);
   return out;

@@ -65,6 +65,31 @@ std::optional<SteadyChoice> timed(const strategies::Strategy<Problem>& strategy,
   return found;
 }
 
+/// Adds a strategy's choices, or why there are none. Throws Error(invalid_argument) for knobs that it does not take.
+template <class Problem>
+void add_steady_choices(const strategies::Strategy<Problem>& strategy, const Problem& problem,
+                        std::span<const Problem> sizes, const Knobs& asked, const DeviceSpec& device,
+                        std::vector<SteadyChoice>& found, std::vector<RefusedStrategy>& refused) {
+  std::vector<std::string> reasons = strategy.infeasible_reasons(problem, asked, device);
+  const std::optional<Knobs> steady = strategy.steady_knobs(problem);
+  if (!steady) {
+    refused.push_back({std::string(strategy.name()), {not_steady(strategy.name())}});
+    return;
+  }
+  const Knobs knobs = with_steady_knobs(asked, *steady);
+  std::vector<Knobs> candidates;
+  add_candidates<Problem>(strategy, sizes, knobs, device, candidates);
+  const std::size_t found_before = found.size();
+  for (const Knobs& candidate : candidates) {
+    if (auto choice = timed<Problem>(strategy, problem, sizes, candidate, device)) {
+      found.push_back(*std::move(choice));
+    }
+  }
+  if (found.size() == found_before) {
+    refused.push_back({std::string(strategy.name()), std::move(reasons)});
+  }
+}
+
 }  // namespace detail
 
 /// As `choose`, for strategies whose bits do not depend on the batch (Strategy::steady_knobs). The first choice is the
@@ -74,36 +99,15 @@ template <class Problem>
 [[nodiscard]] Choices choose_steady(strategies::Strategies<Problem> all, const std::type_identity_t<Problem>& problem,
                                     std::span<const std::type_identity_t<Problem>> sizes, const Request& request,
                                     const DeviceSpec& device) {
-  if (!request.strategy.empty()) {
-    (void)named_strategy<Problem>(all, request.strategy).infeasible_reasons(problem, request.knobs, device);
-  }
   Choices out;
   std::vector<detail::SteadyChoice> found;
-  for (const strategies::Strategy<Problem>* const strategy : all) {
-    if (request.strategy.empty() ? strategy->role(problem) == strategies::Role::by_name
-                                 : strategy->name() != request.strategy) {
-      continue;
-    }
-    std::vector<std::string> reasons{not_steady(strategy->name())};
-    const std::size_t found_before = found.size();
-    if (const std::optional<Knobs> steady = strategy->steady_knobs(problem)) {
-      try {
-        const Knobs knobs = with_steady_knobs(request.knobs, *steady);
-        std::vector<Knobs> candidates;
-        detail::add_candidates<Problem>(*strategy, sizes, knobs, device, candidates);
-        for (const Knobs& candidate : candidates) {
-          if (auto timed = detail::timed<Problem>(*strategy, problem, sizes, candidate, device)) {
-            found.push_back(*std::move(timed));
-          }
-        }
-        reasons = strategy->infeasible_reasons(problem, knobs, device);
-      } catch (const Error& error) {  // a knob of another strategy
-        reasons = {error.what()};
-      }
-    }
-    if (found.size() == found_before) {
-      out.refused.push_back({std::string(strategy->name()), std::move(reasons)});
-    }
+  const auto add = [&](const strategies::Strategy<Problem>& strategy) {
+    detail::add_steady_choices<Problem>(strategy, problem, sizes, request.knobs, device, found, out.refused);
+  };
+  if (!request.strategy.empty()) {
+    add(named_strategy<Problem>(all, request.strategy));
+  } else {
+    for_each_taking<Problem>(all, problem, request.knobs, out.refused, add);
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return std::pair(a.choice.role, a.log_time) < std::pair(b.choice.role, b.log_time);

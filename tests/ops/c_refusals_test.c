@@ -118,7 +118,7 @@ static void refuses_options(void) {
   REFUSED(options(), it.threads = -1, PLAN, "options.threads is -1, expected 0 (all) to 1024");
   REFUSED(
       options(), it.struct_size = sizeof it - 1, PLAN,
-      "options.struct_size is 23, expected a multiple of 8, where no member is cut in two: initialise the struct with "
+      "options.struct_size is 31, expected a multiple of 8, where no member is cut in two: initialise the struct with "
       "its _init function");
   REFUSED(options(), it.threads = INT32_MAX, PLAN, "options.threads is 2147483647, expected 0 (all) to 1024");
   REFUSED(options(), it.threads = 1025, PLAN, "options.threads is 1025, expected 0 (all) to 1024");
@@ -132,6 +132,14 @@ static void refuses_options(void) {
   REFUSED(options(), it.strategy = "zz\n\x1b[31m", PLAN,
           "strategy zz??[31m is not known: use one of interleaved, two_pass");
   REFUSED(options(), it.strategy = "magic", PLAN, "strategy magic is not known: use one of interleaved, two_pass");
+  REFUSED(options(), it.deterministic = "rows", PLAN, "deterministic is rows, expected batch or nothing");
+  REFUSED(options(), (it.deterministic = "batch", it.knobs = "deterministic=no"), PLAN,
+          "options.deterministic is batch, but the knob deterministic is no: give one of them, or both alike");
+  alike = options();
+  alike.deterministic = "batch";
+  alike.knobs = "deterministic=batch";
+  TAKEN(thresher_dual_gemm_plan_raw(cpu, &problem, &b, &b, &alike, &plan));
+  thresher_dual_gemm_destroy(plan);
   REFUSED(options(), it.knobs = "colour=red", PLAN,
           "no strategy takes the knobs \"colour=red\": the strategy interleaved has no knob colour, expected one of "
           "threads; name a strategy to hear what it says");
@@ -743,6 +751,7 @@ static void refuses_attention(void) {
   REFUSED(how, (it.threads = 2, it.knobs = "threads=1"), PLAN,
           "options.threads is 2, but the knob threads is 1: give one of them, or both alike");
   REFUSED(how, it.reserved = 2, PLAN, "options.reserved is 2, expected 0");
+  REFUSED(how, it.deterministic = "rows", PLAN, "deterministic is rows, expected batch or nothing");
 #undef PLAN
   thresher_tensor q = tensor(values, THRESHER_FP16, 4, 1, 1, queries, 64);
   thresher_tensor kv = tensor(values, THRESHER_FP16, 4, 1, 1, keys, 64);

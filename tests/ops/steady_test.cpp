@@ -114,6 +114,10 @@ TEST(Steady, WhatCannotBeIsRefusedInALine) {
             "deterministic is rows, expected batch or nothing");
   EXPECT_EQ(refusal([&] { (void)chosen(gemm, {.knobs = {{"deterministic", "no"}}, .deterministic = "batch"}); }),
             "options.deterministic is batch, but the knob deterministic is no: give one of them, or both alike");
+  EXPECT_NE(refusal([&] {
+              (void)chosen(gemm, {.knobs = {{"colour", "red"}}, .deterministic = "batch"});
+            }).find("no strategy takes the knobs"),
+            std::string::npos);
   const AttentionProblem problem = pages(8, 8);
   EXPECT_EQ(refusal([&] { (void)ops::attention_call(problem, {.deterministic = "rows"}, h200()); }),
             "deterministic is rows, expected batch or nothing");

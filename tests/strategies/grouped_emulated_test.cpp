@@ -504,6 +504,31 @@ TEST_P(EmulatedPlain, FewerRowsThanBlocksKeep) {
   }
 }
 
+/// In tiles of other widths too.
+TEST_P(EmulatedPlain, RowsHaveTheBitsThatTheyHaveAmongOthers) {
+  constexpr std::int64_t most = 17;
+  ProductProblem problem = own_problem();
+  problem.rows = most;
+  const PlannedCall call = GetParam().strategy->plan(problem, GetParam().sample.knobs, device_spec("H200"));
+  GroupedForm form;
+  form.groups = {0, most};
+  GroupedCase host(problem.grouped(), form);
+  const auto first_rows = [&](std::int64_t rows) {
+    GroupedTensors tensors = host.tensors();
+    tensors.offsets = {};
+    tensors.a.shape[0] = tensors.c.shape[0] = rows;
+    host.c().poison();
+    EXPECT_TRUE(emulated(call, in_order(weight_views(host.weights()), tensors)).run({}).clean()) << rows;
+    const std::vector<std::uint8_t>& bytes = host.c().bytes();
+    return std::vector(bytes.begin(), bytes.begin() + rows * static_cast<std::ptrdiff_t>(bytes.size()) / most);
+  };
+  const std::vector<std::uint8_t> all = first_rows(most);
+  for (std::int64_t rows = 1; rows < most; ++rows) {
+    const std::vector<std::uint8_t> some = first_rows(rows);
+    ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << rows << ": " << call.knobs.text();
+  }
+}
+
 std::string name_of(const ::testing::TestParamInfo<Chosen>& of) {
   return std::string(of.param.strategy->name()) + std::to_string(of.index);
 }

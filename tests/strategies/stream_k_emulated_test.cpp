@@ -575,7 +575,7 @@ TEST(StreamK, PairsOfHeadsTakeBoxesAndAnEvenNumberOfThem) {
 }
 
 TEST(StreamK, TheTableHasEveryKnob) {
-  EXPECT_EQ(stream_k_strategy().knobs().size(), member_count<StreamKConfig> - 4 + 1);  // and dependent_launch
+  EXPECT_EQ(stream_k_strategy().knobs().size(), member_count<StreamKConfig> - 3 + 1);  // and dependent_launch
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, StreamKEmulated, testing::ValuesIn(cases()),
