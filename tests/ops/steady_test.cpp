@@ -137,9 +137,10 @@ TEST(Steady, RowsOnTheCpuHaveTheBitsTheyHaveAlone) {
   const Device cpu = Device::cpu();
   for (const Format weights : {Format::bf16, Format::fp8_block, Format::fp8_row, Format::nvfp4}) {
     const Format tokens = tokens_for(weights);
-    EXPECT_EQ(test::unsteady_gemm(cpu, {.m = 17, .n = 72, .k = 144, .a = tokens, .b = weights, .out = Format::fp32}, 1),
-              "")
-        << name(weights);
+    const GemmProblem small{.m = 17, .n = 72, .k = 144, .a = tokens, .b = weights, .out = Format::fp32};
+    const GemmProblem large{.m = 300, .n = 200, .k = 1040, .a = tokens, .b = weights, .out = Format::fp32};
+    EXPECT_EQ(test::unsteady_gemm(cpu, small, 1), "") << name(weights);
+    EXPECT_EQ(test::unsteady_gemm(cpu, large, 43), "") << name(weights);
     GatedMlpProblem mlp{.tokens = 17, .hidden_size = 144, .intermediate_size = 128};
     mlp.x = tokens;
     mlp.intermediate = tokens;
