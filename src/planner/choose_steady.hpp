@@ -38,11 +38,11 @@ void add_candidates(const strategies::Strategy<Problem>& strategy, std::span<con
   }
 }
 
-/// The candidate with its times; empty if it cannot run one of the sizes or `problem`.
+/// The candidate with its times; empty if it is not steady, or cannot run one of the sizes or `problem`.
 template <class Problem>
 std::optional<SteadyChoice> timed(const strategies::Strategy<Problem>& strategy, const Problem& problem,
                                   std::span<const Problem> sizes, const Knobs& knobs, const DeviceSpec& device) {
-  if (!strategy.infeasible_reasons(problem, knobs, device).empty()) {
+  if (!strategy.infeasible_reasons(problem, knobs, device).empty() || !strategy.is_steady(problem, knobs, device)) {
     return std::nullopt;
   }
   const auto prediction_of = [&](const strategies::WorkModel& work) {
@@ -86,6 +86,7 @@ void add_steady_choices(const strategies::Strategy<Problem>& strategy, const Pro
     }
   }
   if (found.size() == found_before) {
+    reasons.push_back(not_steady(strategy.name()));
     refused.push_back({std::string(strategy.name()), std::move(reasons)});
   }
 }

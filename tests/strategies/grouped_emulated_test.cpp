@@ -14,6 +14,7 @@
 #include "strategies/gemm/wgmma/kernel.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "support/grouped_checks.hpp"
+#include "support/rows_of.hpp"
 
 namespace thresher::strategies::gemm::grouped {
 namespace {
@@ -504,28 +505,39 @@ TEST_P(EmulatedPlain, FewerRowsThanBlocksKeep) {
   }
 }
 
-/// In tiles of other widths too.
+/// In tiles of other widths and at other places too.
 TEST_P(EmulatedPlain, RowsHaveTheBitsThatTheyHaveAmongOthers) {
   constexpr std::int64_t most = 17;
   ProductProblem problem = own_problem();
   problem.rows = most;
-  const PlannedCall call = GetParam().strategy->plan(problem, GetParam().sample.knobs, device_spec("H200"));
+  const Sample<ProductProblem>& sample = GetParam().sample;
+  if (!GetParam().strategy->is_steady(problem, sample.knobs, device_spec("H200"))) {
+    GTEST_SKIP() << "more than two blocks share K";
+  }
+  const PlannedCall call = GetParam().strategy->plan(problem, sample.knobs, device_spec("H200"));
   GroupedForm form;
   form.groups = {0, most};
   GroupedCase host(problem.grouped(), form);
-  const auto first_rows = [&](std::int64_t rows) {
+  const auto run = [&](std::int64_t first, std::int64_t rows) {
     GroupedTensors tensors = host.tensors();
     tensors.offsets = {};
-    tensors.a.shape[0] = tensors.c.shape[0] = rows;
+    tensors.a = test::rows_of(tensors.a, first, rows);
+    tensors.c = test::rows_of(tensors.c, first, rows);
+    if (tensors.row_weights.rank > 0) {
+      tensors.row_weights = test::rows_of(tensors.row_weights, first, rows);
+    }
     host.c().poison();
     EXPECT_TRUE(emulated(call, in_order(weight_views(host.weights()), tensors)).run({}).clean()) << rows;
     const std::vector<std::uint8_t>& bytes = host.c().bytes();
-    return std::vector(bytes.begin(), bytes.begin() + rows * static_cast<std::ptrdiff_t>(bytes.size()) / most);
+    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(bytes.size()) / most;
+    return std::vector(bytes.begin() + first * row, bytes.begin() + (first + rows) * row);
   };
-  const std::vector<std::uint8_t> all = first_rows(most);
+  const std::vector<std::uint8_t> all = run(0, most);
   for (std::int64_t rows = 1; rows < most; ++rows) {
-    const std::vector<std::uint8_t> some = first_rows(rows);
-    ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << rows << ": " << call.knobs.text();
+    const std::vector<std::uint8_t> first = run(0, rows);
+    ASSERT_TRUE(std::equal(first.begin(), first.end(), all.begin())) << rows << ": " << call.knobs.text();
+    const std::vector<std::uint8_t> last = run(most - rows, rows);
+    ASSERT_TRUE(std::equal(last.rbegin(), last.rend(), all.rbegin())) << rows << ": " << call.knobs.text();
   }
 }
 

@@ -10,6 +10,10 @@
 
 namespace thresher::strategies::gemm {
 
+/// With more than two parts of K the block that keeps a column adds its own first, and which one that is depends on the
+/// row's place in its tile (pipeline/merge.hpp).
+inline constexpr int max_steady_split = 2;
+
 /// The numerics that candidates are asked for; exact where they are left out.
 inline Numerics asked_numerics(const Knobs& knobs) {
   const std::string* const numerics = knobs.find("numerics");

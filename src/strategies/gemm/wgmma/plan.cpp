@@ -232,10 +232,17 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
             "alternate"
           : "16-bit or FP8 weights as rows of the matrix instruction, tokens as its columns, as many as a group has "
             "left";
-  static constexpr Overrides overrides{
-      .own_choice = true, .candidates = true, .work = true, .edges = true, .built_in = true, .samples = true};
+  static constexpr Overrides overrides{.is_steady = true,
+                                       .own_choice = true,
+                                       .candidates = true,
+                                       .work = true,
+                                       .edges = true,
+                                       .built_in = true,
+                                       .samples = true};
 
   static const KnobTable<Config>& knob_table() { return wgmma::knob_table(tokens_are_rows); }
+
+  static bool is_steady(const Config& config) { return config.split_k <= max_steady_split; }
 
   /// Where the sums are, scales are given, or found of 128 outputs.
   static bool quantizes_in_second_pass(const ProductProblem& problem) {

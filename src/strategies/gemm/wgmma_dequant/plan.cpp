@@ -183,12 +183,13 @@ struct Family : ProductFamily<Family, Config> {
       "NVFP4 weights, of all experts too, packed once and made into the operand of wgmma in registers";
   static constexpr Overrides overrides = [] {
     Overrides all = ProductFamily<Family, Config>::overrides;
-    all.completed = true;
+    all.is_steady = all.completed = true;
     return all;
   }();
 
   static const KnobTable<Config>& knob_table() { return wgmma_dequant::knob_table(); }
 
+  static bool is_steady(const Config& config) { return config.split_k <= max_steady_split; }
   static bool quantizes_in_second_pass(const ProductProblem&) { return true; }
 
   static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
