@@ -231,8 +231,7 @@ std::vector<PlannedRows> planned_calls(const Device& device, const ProductProble
   if (device.kind() == DeviceKind::cpu && strategies::gemm::product_of(problem) != Product::dual_gemm) {
     return {{problem.rows, chosen(problem)}};  // one function serves every number of rows
   }
-  const std::int64_t most = std::max<std::int64_t>(problem.rows, 1);
-  const std::vector<std::int64_t> rows = request_of(options).steady ? std::vector{most} : planned_rows(most);
+  const std::vector<std::int64_t> rows = planned_rows(std::max<std::int64_t>(problem.rows, 1));
   for (auto count = rows.rbegin(); count != rows.rend(); ++count) {
     PlannedCall call = chosen(with_rows(problem, *count));
     if (calls.empty() || !launch_alike(calls.back().call, call)) {

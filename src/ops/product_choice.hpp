@@ -48,8 +48,8 @@ void check_knobs(const Device& device, const ProductProblem& problem, const Dual
 [[nodiscard]] std::string product_obstacle(const Device& device, const ProductProblem& problem,
                                            const DualGemmOptions& options);
 
-/// All candidates for a request, ranked. Where bits must not depend on the batch, the rank does not depend on the
-/// problem's rows either.
+/// All candidates for a request, ranked. Where bits must not depend on the batch, how the first one sums does not
+/// depend on the problem's rows either.
 [[nodiscard]] planner::Choices product_choices(const ProductProblem& problem, const planner::Request& request,
                                                DeviceKind kind, const DeviceSpec& device);
 
@@ -73,8 +73,7 @@ struct PlannedRows {
 using CallChange = std::function<strategies::PlannedCall(strategies::PlannedCall, const ProductProblem&)>;
 
 /// A call for each number of rows of C (masked: of one expert), chosen as for a plan of so many rows. All read the same
-/// packed weights, and calls that launch alike are one. Where bits must not depend on the batch, there is one call for
-/// all. The rows ascend. A dual GEMM takes the strategy that was
+/// packed weights, and calls that launch alike are one. The rows ascend. A dual GEMM takes the strategy that was
 /// measured fastest on `device` (ops/tuning.hpp), if that still exists and has no obstacle.
 [[nodiscard]] std::vector<PlannedRows> planned_calls(const Device& device, const ProductProblem& problem,
                                                      const DualGemmOptions& options, const CallObstacle& obstacle = {},

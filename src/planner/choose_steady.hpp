@@ -1,10 +1,12 @@
 #pragma once
-/// The choice for plans whose bits must not depend on the batch: one strategy with one set of knobs serves every size.
+/// The choice for plans whose bits must not depend on the batch: one way to sum serves every size.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -22,47 +24,67 @@ namespace detail {
 
 struct SteadyChoice {
   Choice choice{};
-  double log_time = 0;  ///< the sum over all sizes; 0 without predictions
+  double log_time = 0;  ///< of all choices that sum alike: what is least for each size, added up; 0 without predictions
 };
 
-/// Adds the strategy's candidates for any of `sizes`, each once and without its times.
+/// Candidates by what says how they sum.
+using AlikeKnobs = std::map<Knobs, std::vector<Knobs>>;
+
+/// The strategy's candidates for any of `sizes`, each once, without those whose bits depend on the batch.
 template <class Problem>
-void add_candidates(const strategies::Strategy<Problem>& strategy, std::span<const Problem> sizes, const Knobs& knobs,
-                    const DeviceSpec& device, std::vector<Knobs>& out) {
+AlikeKnobs steady_candidates(const strategies::Strategy<Problem>& strategy, std::span<const Problem> sizes,
+                             const Knobs& knobs, const DeviceSpec& device) {
+  AlikeKnobs found;
   for (const Problem& size : sizes) {
     for (const Knobs& candidate : strategy.candidates(size, knobs, device)) {
-      if (std::find(out.begin(), out.end(), candidate) == out.end()) {
-        out.push_back(candidate);
+      if (const std::optional<Knobs> sums = strategy.sums(size, candidate, device)) {
+        std::vector<Knobs>& alike = found[*sums];
+        if (std::find(alike.begin(), alike.end(), candidate) == alike.end()) {
+          alike.push_back(candidate);
+        }
       }
     }
   }
+  return found;
 }
 
-/// The candidate with its times; empty if it is not steady, or cannot run one of the sizes or `problem`.
+/// The choice for `problem`; empty if it cannot run that.
 template <class Problem>
-std::optional<SteadyChoice> timed(const strategies::Strategy<Problem>& strategy, const Problem& problem,
-                                  std::span<const Problem> sizes, const Knobs& knobs, const DeviceSpec& device) {
-  if (!strategy.infeasible_reasons(problem, knobs, device).empty() || !strategy.is_steady(problem, knobs, device)) {
+std::optional<Choice> feasible_choice(const strategies::Strategy<Problem>& strategy, const Problem& problem,
+                                      const Knobs& knobs, const DeviceSpec& device) {
+  if (!strategy.infeasible_reasons(problem, knobs, device).empty()) {
     return std::nullopt;
   }
-  const auto prediction_of = [&](const strategies::WorkModel& work) {
-    return work.parts.empty() ? std::nullopt : std::optional(predict(work, device));
-  };
-  SteadyChoice found;
-  found.choice.strategy = strategy.name();
-  found.choice.knobs = knobs;
-  found.choice.role = strategy.role(sizes.front());
-  found.choice.work = strategy.work(problem, knobs, device);
-  found.choice.prediction = prediction_of(found.choice.work);
+  Choice choice;
+  choice.strategy = strategy.name();
+  choice.knobs = knobs;
+  choice.role = strategy.role(problem);
+  choice.work = strategy.work(problem, knobs, device);
+  if (!choice.work.parts.empty()) {
+    choice.prediction = predict(choice.work, device);
+  }
+  return choice;
+}
+
+/// SteadyChoice::log_time of candidates that sum alike; empty if none of them runs one of the sizes.
+template <class Problem>
+std::optional<double> log_time(const strategies::Strategy<Problem>& strategy, std::span<const Problem> sizes,
+                               const std::vector<Knobs>& alike, const DeviceSpec& device) {
+  double sum = 0;
   for (const Problem& size : sizes) {
-    if (!strategy.infeasible_reasons(size, knobs, device).empty()) {
+    std::optional<double> least;
+    for (const Knobs& knobs : alike) {
+      if (const auto choice = feasible_choice<Problem>(strategy, size, knobs, device)) {
+        const double own = choice->prediction ? std::log(choice->prediction->us()) : 0;
+        least = least ? std::min(*least, own) : own;
+      }
+    }
+    if (!least) {
       return std::nullopt;
     }
-    if (const std::optional<Prediction> own = prediction_of(strategy.work(size, knobs, device))) {
-      found.log_time += std::log(own->us());
-    }
+    sum += *least;
   }
-  return found;
+  return sum;
 }
 
 /// Adds a strategy's choices, or why there are none. Throws Error(invalid_argument) for knobs that it does not take.
@@ -72,17 +94,16 @@ void add_steady_choices(const strategies::Strategy<Problem>& strategy, const Pro
                         std::vector<SteadyChoice>& found, std::vector<RefusedStrategy>& refused) {
   std::vector<std::string> reasons = strategy.infeasible_reasons(problem, asked, device);
   const std::optional<Knobs> steady = strategy.steady_knobs(problem);
-  if (!steady) {
-    refused.push_back({std::string(strategy.name()), {not_steady(strategy.name())}});
-    return;
-  }
-  const Knobs knobs = with_steady_knobs(asked, *steady);
-  std::vector<Knobs> candidates;
-  add_candidates<Problem>(strategy, sizes, knobs, device, candidates);
   const std::size_t found_before = found.size();
-  for (const Knobs& candidate : candidates) {
-    if (auto choice = timed<Problem>(strategy, problem, sizes, candidate, device)) {
-      found.push_back(*std::move(choice));
+  if (steady) {
+    const Knobs knobs = with_steady_knobs(asked, *steady);
+    for (const auto& [sums, alike] : steady_candidates<Problem>(strategy, sizes, knobs, device)) {
+      const std::optional<double> time = log_time<Problem>(strategy, sizes, alike, device);
+      for (const Knobs& candidate : time ? alike : std::vector<Knobs>{}) {
+        if (auto choice = feasible_choice<Problem>(strategy, problem, candidate, device)) {
+          found.push_back({*std::move(choice), *time});
+        }
+      }
     }
   }
   if (found.size() == found_before) {
@@ -91,11 +112,19 @@ void add_steady_choices(const strategies::Strategy<Problem>& strategy, const Pro
   }
 }
 
+/// Choices that sum alike stay together, the fastest for the problem first.
+inline bool comes_before(const SteadyChoice& a, const SteadyChoice& b) {
+  const auto place = [](const SteadyChoice& one) {
+    return std::tuple(one.choice.role, one.log_time, one.choice.prediction ? one.choice.prediction->us() : 0);
+  };
+  return place(a) < place(b);
+}
+
 }  // namespace detail
 
-/// As `choose`, for strategies whose bits do not depend on the batch (Strategy::steady_knobs). The first choice is the
-/// fastest by the geometric mean over `sizes`, so that it is the same for every problem with these sizes. Predictions
-/// in the result are of `problem`.
+/// As `choose`, for strategies whose bits do not depend on the batch (Strategy::steady_knobs, Strategy::sums). How the
+/// first choice sums is the fastest by the geometric mean over `sizes`: so problems with the same sizes have the same
+/// bits. Among choices that sum alike it is the fastest for `problem`.
 template <class Problem>
 [[nodiscard]] Choices choose_steady(strategies::Strategies<Problem> all, const std::type_identity_t<Problem>& problem,
                                     std::span<const std::type_identity_t<Problem>> sizes, const Request& request,
@@ -110,9 +139,7 @@ template <class Problem>
   } else {
     for_each_taking<Problem>(all, problem, request.knobs, out.refused, add);
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.choice.role, a.log_time) < std::pair(b.choice.role, b.log_time);
-  });
+  std::stable_sort(found.begin(), found.end(), detail::comes_before);
   for (detail::SteadyChoice& steady : found) {
     out.ranked.push_back(std::move(steady.choice));
   }

@@ -21,7 +21,7 @@ struct Overrides {
   bool supersedes = false;
   bool role = false;
   bool steady_knobs = false;
-  bool is_steady = false;
+  bool sums = false;
   bool own_choice = false;
   bool completed = false;
   bool candidates = false;
@@ -43,7 +43,8 @@ struct FamilyDefaults {
   static constexpr std::string_view supersedes{};
   static Role role(const Problem&) { return Role::competes; }
   static std::optional<Knobs> steady_knobs(const Problem&) { return Knobs{}; }
-  static bool is_steady(const Config&) { return true; }
+  /// The names among its knobs; not asked where a family has none of its own: then all knobs count.
+  static std::optional<std::vector<std::string>> sums(const Config&) { return std::nullopt; }
 
   /// The configuration for a problem, before the knobs that were asked for are set.
   static Config own_choice(const Problem&, const Knobs&, const DeviceSpec&) { return {}; }
@@ -106,8 +107,9 @@ class CheckedOverrides {
   static_assert(detail::agree(named.steady_knobs, &Family::steady_knobs, &Defaults::steady_knobs),
                 "overrides.steady_knobs is set if and only if there is a 'static std::optional<Knobs> "
                 "steady_knobs(const Problem&)'");
-  static_assert(detail::agree(named.is_steady, &Family::is_steady, &Defaults::is_steady),
-                "overrides.is_steady is set if and only if there is a 'static bool is_steady(const Config&)'");
+  static_assert(detail::agree(named.sums, &Family::sums, &Defaults::sums),
+                "overrides.sums is set if and only if there is a 'static std::optional<std::vector<std::string>> "
+                "sums(const Config&)'");
   static_assert(detail::agree(named.own_choice, &Family::own_choice, &Defaults::own_choice),
                 "overrides.own_choice is set if and only if there is a 'static Config own_choice(const Problem&, const "
                 "Knobs&, const DeviceSpec&)'");
@@ -153,8 +155,22 @@ class KernelStrategy final : public Strategy<typename Family::Problem>, private 
   [[nodiscard]] std::optional<Knobs> steady_knobs(const Problem& problem) const override {
     return Family::steady_knobs(problem);
   }
-  [[nodiscard]] bool is_steady(const Problem& problem, const Knobs& knobs, const DeviceSpec& device) const override {
-    return Family::is_steady(config(problem, knobs, device));
+  [[nodiscard]] std::optional<Knobs> sums(const Problem& problem, const Knobs& knobs,
+                                          const DeviceSpec& device) const override {
+    if constexpr (!Family::overrides.sums) {
+      return knobs;
+    }
+    const std::optional<std::vector<std::string>> names = Family::sums(config(problem, knobs, device));
+    if (!names) {
+      return std::nullopt;
+    }
+    Knobs found;
+    for (const std::string& knob : *names) {
+      if (const std::string* const value = knobs.find(knob)) {
+        found.set(knob, *value);
+      }
+    }
+    return found;
   }
 
   [[nodiscard]] std::optional<std::string> unsupported_reason(const Problem& problem,

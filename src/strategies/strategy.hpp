@@ -63,10 +63,11 @@ class Strategy {
   /// Knobs with which the bits of a row do not depend on the other rows of a call or on their number; of attention, the
   /// bits of a sequence on the other sequences. Empty if there are none for this problem.
   [[nodiscard]] virtual std::optional<Knobs> steady_knobs(const Problem& /*problem*/) const { return std::nullopt; }
-  /// Whether that is so of a candidate with these knobs, too.
-  [[nodiscard]] virtual bool is_steady(const Problem& /*problem*/, const Knobs& /*knobs*/,
-                                       const DeviceSpec& /*device*/) const {
-    return true;
+  /// Those knobs of a candidate that say how it sums. Candidates where these are equal give a row the same bits.
+  /// Empty if bits depend on the batch with it all the same.
+  [[nodiscard]] virtual std::optional<Knobs> sums(const Problem& /*problem*/, const Knobs& knobs,
+                                                  const DeviceSpec& /*device*/) const {
+    return knobs;
   }
 
   /// Why it does not support the problem's formats or such a device, in one sentence that names both; empty if it does.

@@ -232,7 +232,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
             "alternate"
           : "16-bit or FP8 weights as rows of the matrix instruction, tokens as its columns, as many as a group has "
             "left";
-  static constexpr Overrides overrides{.is_steady = true,
+  static constexpr Overrides overrides{.sums = true,
                                        .own_choice = true,
                                        .candidates = true,
                                        .work = true,
@@ -242,7 +242,12 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
 
   static const KnobTable<Config>& knob_table() { return wgmma::knob_table(tokens_are_rows); }
 
-  static bool is_steady(const Config& config) { return config.split_k <= max_steady_split; }
+  /// Products of a stage are added to the sums where these are promoted, and blocks take whole stages of a split.
+  static std::optional<std::vector<std::string>> sums(const Config& config) {
+    return config.split_k > max_steady_split
+               ? std::nullopt
+               : std::optional(std::vector<std::string>{"numerics", "block_k", "split_k"});
+  }
 
   /// Where the sums are, scales are given, or found of 128 outputs.
   static bool quantizes_in_second_pass(const ProductProblem& problem) {
@@ -291,7 +296,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
     (tokens_are_rows ? check_rows : check_columns)(config, found);
     check_static_tiles(problem, shape_of(config), config.least_tokens,
                        ceil_div(problem.k, std::int64_t{config.block_k}), found);
-    check_split(shape_of(config), config.block_tokens, sums(config), found);
+    check_split(shape_of(config), config.block_tokens, wgmma::sums(config), found);
     check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
     check_block({.shape = shape_of(config),
                  .blocks_resident = config.blocks_resident,

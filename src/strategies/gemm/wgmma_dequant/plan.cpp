@@ -183,13 +183,23 @@ struct Family : ProductFamily<Family, Config> {
       "NVFP4 weights, of all experts too, packed once and made into the operand of wgmma in registers";
   static constexpr Overrides overrides = [] {
     Overrides all = ProductFamily<Family, Config>::overrides;
-    all.is_steady = all.completed = true;
+    all.sums = all.completed = true;
     return all;
   }();
 
   static const KnobTable<Config>& knob_table() { return wgmma_dequant::knob_table(); }
 
-  static bool is_steady(const Config& config) { return config.split_k <= max_steady_split; }
+  /// Blocks take whole stages of a split.
+  static std::optional<std::vector<std::string>> sums(const Config& config) {
+    if (config.split_k > max_steady_split) {
+      return std::nullopt;
+    }
+    std::vector<std::string> names{"numerics", "split_k"};
+    if (config.split_k > 1) {
+      names.insert(names.end(), {"blocks_per_slot", "overlap", "static_tiles"});
+    }
+    return names;
+  }
   static bool quantizes_in_second_pass(const ProductProblem&) { return true; }
 
   static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
