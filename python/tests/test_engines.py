@@ -209,7 +209,7 @@ CHECKPOINTS = {"fp8": dict(quant_method="fp8", activation_scheme="dynamic", weig
 def moe_config(one, **changed):
     parallel = types.SimpleNamespace(use_all2all_kernels=changed.pop("use_all2all_kernels", False))
     return types.SimpleNamespace(**{**dict(num_experts=one.experts, num_local_experts=one.local, hidden_dim=K, in_dtype=torch.bfloat16,
-                                           intermediate_size_per_partition=N, moe_parallel_config=parallel, has_bias=False,
+                                           experts_per_token=2, intermediate_size_per_partition=N, moe_parallel_config=parallel, has_bias=False,
                                            is_act_and_mul=True, is_lora_enabled=False), **changed})
 
 
@@ -318,8 +318,91 @@ def test_vllm_dense_gated_mlp(vllm, format, kind):
     assert module(x.reshape(1, 7, K)).shape == (1, 7, N)
 
 
+def linear_weights(format, rows, depth=K, seed=6):
+    """Parameters of matrices one above another, each in blocks of its own, and their values in float64."""
+    made = [fp8_matrix(np.random.default_rng(seed + i), 1, one, depth) if format == "fp8" else
+            nvfp4_matrix(np.random.default_rng(seed + i), 1, one, depth) for i, one in enumerate(rows)]
+    names = ("weight", "weight_scale_inv") if format == "fp8" else ("weight", "weight_scale", "weight_scale_2")
+    joined = [torch.cat([one.view(torch.uint8) if one.element_size() == 1 else one for one in parts]).view(parts[0].dtype)
+              for parts in zip(*(one[:-1] for one in made))]
+    return dict(zip(names, joined)), np.concatenate([one[-1] for one in made])
+
+
+def expect_linear(layer, format, rows, bias=None):
+    values, dense = linear_weights(format, rows)
+    fill(layer, values)
+    if layer.bias is not None:
+        layer.bias.data.copy_(torch.linspace(-4, 4, sum(rows)))
+    layer.quant_method.process_weights_after_loading(layer)
+    assert [name for name, _ in layer.named_parameters()] == ([] if layer.bias is None else ["bias"])
+    x = numbers(np.random.default_rng(9), 7, K)
+    tokens = fp8_tokens(floats(x)) if format == "fp8" else floats(x)
+    result, beside = layer(x)
+    exact, error = definition.product(tokens, dense, None if bias is None else bias(layer).float().numpy())
+    definition.check(floats(result), exact, error)
+    assert layer(x.reshape(1, 7, K))[0].shape == (1, 7, sum(rows))
+    return beside
+
+
+@pytest.mark.parametrize("format", ["fp8", "nvfp4"])
+@pytest.mark.parametrize("kind, rows, products", [
+    ("ReplicatedLinear", [96], 1), ("ColumnParallelLinear", [N], 1), ("QKVParallelLinear", [128, 48, 48], None), ("RowParallelLinear", [N], 1),
+])
 @torch.inference_mode()
-def test_vllm_leaves_what_is_no_gated_mlp(vllm):
+def test_vllm_linear_layers(vllm, format, kind, rows, products):
+    layer = getattr(vllm.layers["linear"], kind)(K, rows, False, vllm.config.from_config(CHECKPOINTS[format]), "model.layers.0.self_attn.some_proj")
+    expect_linear(layer, format, rows)
+    # Blocks of the third matrix begin within one of the second's; the global scales of all three differ.
+    assert len(layer.thresher.parts) == (products or (2 if format == "fp8" else 3))
+
+
+@torch.inference_mode()
+def test_vllm_matrices_with_one_global_scale_are_one_product(vllm):
+    layer = vllm.layers["linear"].QKVParallelLinear(K, [128, 48, 48], False, vllm.config.from_config(CHECKPOINTS["nvfp4"]), "a.qkv_proj")
+    values, _ = linear_weights("nvfp4", [128, 48, 48])
+    fill(layer, values | dict(weight_scale_2=torch.tensor([0.5, 0.25, 0.25])))
+    layer.quant_method.process_weights_after_loading(layer)
+    assert [part.n for part in layer.thresher.parts] == [128, 96]
+
+
+@pytest.mark.parametrize("kind, options, adds", [
+    ("ColumnParallelLinear", {}, True), ("ColumnParallelLinear", dict(skip_bias_add=True), False), ("ColumnParallelLinear", dict(tp_rank=1), True),
+    ("RowParallelLinear", {}, True), ("RowParallelLinear", dict(tp_rank=1), False),
+])
+@torch.inference_mode()
+def test_vllm_biases_of_linear_layers(vllm, kind, options, adds):
+    layer = getattr(vllm.layers["linear"], kind)(K, [N], True, vllm.config.from_config(CHECKPOINTS["fp8"]), "a.some_proj", **options)
+    beside = expect_linear(layer, "fp8", [N], (lambda layer: layer.bias) if adds else None)
+    assert (beside is layer.bias) == options.get("skip_bias_add", False)
+    with pytest.raises(thresher.UnsupportedError, match="is called otherwise"):
+        layer.quant_method.apply(layer, torch.ones(2, K).bfloat16(), None if adds else layer.bias)
+
+
+@torch.inference_mode()
+def test_vllm_leaves_linear_layers_whose_weights_are_read(vllm, monkeypatch):
+    class OfAModel(vllm.layers["linear"].ReplicatedLinear):
+        pass
+
+    config, column = vllm.config.from_config(CHECKPOINTS["fp8"]), vllm.layers["linear"].ColumnParallelLinear
+    left = [OfAModel(K, [N], False, config, "a.some_proj"), column(K, [N], False, config, "model.layers.0.self_attn.kv_b_proj")]
+    lora = types.SimpleNamespace(lora_config=object())
+    monkeypatch.setattr(importlib.import_module("thresher_vllm.linear"), "get_current_vllm_config_or_none", lambda: lora)
+    left.append(column(K, [N], False, config, "a.some_proj"))
+    for layer in left:
+        layer.quant_method.process_weights_after_loading(layer)
+        assert layer.is_processed and type(layer.quant_method).__name__ == "Fp8LinearMethod"
+
+
+def test_scales_that_are_powers_of_two_as_exponents():
+    values, scales, _ = fp8_matrix(np.random.default_rng(6), 1, N, K)
+    powers = torch.exp2(torch.floor(torch.log2(scales)))
+    x = numbers(np.random.default_rng(9), 7, K)
+    plain, short = (engines.fp8_linears(values, one, [N], torch.bfloat16) for one in (powers, powers.to(torch.float8_e8m0fnu)))
+    assert torch.equal(plain(x), short(x))
+
+
+@torch.inference_mode()
+def test_vllm_gate_up_of_what_is_no_gated_mlp_is_linear(vllm):
     class Other(vllm.layers["activation"].SiluAndMul):
         pass
 
@@ -328,8 +411,29 @@ def test_vllm_leaves_what_is_no_gated_mlp(vllm):
     for module in (*(kind(config) for kind in others), gated(config, bias=True), gated(config, activation=Other)):
         layer = module.gate_up_proj
         assert not layer.quant_method.is_fused and type(module.act_fn) in (vllm.layers["activation"].SiluAndMul, Other)
-        layer.quant_method.process_weights_after_loading(layer)
-        assert layer.is_processed and layer(torch.ones(2, K).bfloat16())[0].shape == (2, 2 * N)
+        expect_linear(layer, "fp8", [N, N], (lambda layer: layer.bias) if layer.bias is not None else None)
+
+
+@torch.inference_mode()
+def test_kernels_are_compiled_for_all_rows_once_for_layers_alike(monkeypatch):
+    """As on a GPU."""
+    monkeypatch.setattr(engines, "_warmed", set())
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    warmed = []
+
+    class Made(torch.nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.register_buffer("weights", torch.zeros(size))
+            self.said = size
+
+        def warm(self, rows, choices):
+            warmed.append((self.said, rows, choices))
+
+    for size in (1, 2, 1):
+        monkeypatch.setattr(engines, "_alike", lambda made: made.said)
+        engines.release(torch.nn.Module(), lambda size=size: Made(size), rows=3, choices=2)
+    assert warmed == [(1, [3], 2), (1, [1, 2, 3], 2), (2, [3], 2), (2, [1, 2, 3], 2), (1, [1], 1)]
 
 
 def test_vllm_layers_that_a_checkpoint_excludes_are_its_own(vllm):

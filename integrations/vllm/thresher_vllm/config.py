@@ -1,4 +1,4 @@
-"""The quantisation: a checkpoint's own, with Thresher's methods where it has experts and gated MLPs."""
+"""The quantisation: a checkpoint's own, with Thresher's methods where it has experts, gated MLPs and linear layers."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ from vllm.model_executor.layers.quantization.utils.quant_utils import is_layer_s
 from . import NAME
 from .experts import Fp8Method, ModelOptNvfp4Method
 from .gated_mlp import GateUpMethod
+from .linear import LinearMethod, is_taken
 
 _OLDEST = 90  # a Hopper
 
@@ -26,10 +27,12 @@ class _Checkpoint:
     def get_min_capability(cls) -> int:
         return _OLDEST
 
-    def of_gate_up(self, layer, prefix: str, method) -> Any:
-        """`method`, or one that computes the gated MLP around it."""
+    def of_linear(self, layer, prefix: str, method) -> Any:
+        """`method`, which is the checkpoint's own, or Thresher's around it."""
+        if not is_taken(layer, prefix) or isinstance(method, UnquantizedLinearMethod):
+            return method
         is_gate_up = type(layer) is MergedColumnParallelLinear and prefix.endswith("gate_up_proj") and len(layer.output_sizes) == 2
-        return method if not is_gate_up or isinstance(method, UnquantizedLinearMethod) else GateUpMethod(method, self.gate_up)
+        return GateUpMethod(method, self.linears, self.gate_up) if is_gate_up else LinearMethod(method, self.linears)
 
 
 class ThresherFp8Config(_Checkpoint, Fp8Config):
@@ -40,7 +43,11 @@ class ThresherFp8Config(_Checkpoint, Fp8Config):
                 prefix=prefix, ignored_layers=self.ignored_layers, fused_mapping=self.packed_modules_mapping,
                 match_mode=self.ignored_layers_match_mode):
             return Fp8Method(self, layer)
-        return self.of_gate_up(layer, prefix, super().get_quant_method(layer, prefix))
+        return self.of_linear(layer, prefix, super().get_quant_method(layer, prefix))
+
+    @staticmethod
+    def linears(layer, rows, dtype, bias) -> engines.Linears:
+        return engines.fp8_linears(layer.weight, layer.weight_scale_inv, rows, dtype, bias)
 
     @staticmethod
     def gate_up(layer, dtype) -> engines.GateUp:
@@ -53,7 +60,11 @@ class ThresherNvfp4Config(_Checkpoint, ModelOptNvFp4Config):
     def get_quant_method(self, layer, prefix: str):
         if isinstance(layer, RoutedExperts) and not self.is_layer_excluded(prefix):
             return ModelOptNvfp4Method(self, layer)
-        return self.of_gate_up(layer, prefix, super().get_quant_method(layer, prefix))
+        return self.of_linear(layer, prefix, super().get_quant_method(layer, prefix))
+
+    @staticmethod
+    def linears(layer, rows, dtype, bias) -> engines.Linears:
+        return engines.nvfp4_linears(layer.weight, layer.weight_scale, layer.weight_scale_2, rows, dtype, bias)
 
     @staticmethod
     def gate_up(layer, dtype) -> engines.GateUp:

@@ -6,6 +6,8 @@ from vllm.model_executor.layers.fused_moe.fused_moe_method_base import FusedMoEM
 from vllm.model_executor.layers.quantization.fp8 import Fp8MoEMethod
 from vllm.model_executor.layers.quantization.modelopt import ModelOptNvFp4FusedMoE
 
+from .linear import most_rows
+
 # The names of vLLM's activations that thresher has; SwiGLU of OpenAI's models with gate and up one behind the other is SiLU with a
 # limit, alpha and an offset.
 _ACTIVATIONS = {"silu": "silu", "gelu_tanh": "gelu_tanh", "swigluoai_uninterleave": "silu"}
@@ -30,11 +32,13 @@ class _Method:
                        apply_router_weight_on_input=(bool(layer.apply_router_weight_on_input), False),
                        use_all2all_kernels=(bool(parallel.use_all2all_kernels), False), lora=(bool(self.moe.is_lora_enabled), False))
         activation_of(layer)
+        self.most_rows = most_rows()
         super().create_weights(layer, *arguments, **named)
 
     def process_weights_after_loading(self, layer) -> None:
         activation = activation_of(layer)
-        engines.release(layer, lambda: self.experts(layer, **activation), *self.parameters)
+        engines.release(layer, lambda: self.experts(layer, **activation), *self.parameters, rows=self.most_rows,
+                        choices=self.moe.experts_per_token)
 
     def get_fused_moe_quant_config(self, layer) -> None:
         """Of the kernels of vLLM, none of which is asked."""

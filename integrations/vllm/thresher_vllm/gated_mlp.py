@@ -2,8 +2,8 @@
 
 A linear layer's method sees neither the activation nor the module that both belong to. PyTorch tells whoever asks when a module is
 given a part; one with parts gate_up_proj, act_fn and down_proj, whose forward hands what the first gives to the second and does
-nothing in between, is a gated MLP, and its act_fn is replaced by one that has nothing left to do. All other layers stay as vLLM
-computes them.
+nothing in between, is a gated MLP, and its act_fn is replaced by one that has nothing left to do. In all other modules the layer is a
+linear one.
 """
 
 import ast
@@ -13,40 +13,30 @@ import itertools
 import textwrap
 
 import torch
-from thresher.torch import engines
 from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
-from vllm.config import get_current_vllm_config_or_none
 from vllm.model_executor.layers.activation import SiluAndMul
 from vllm.model_executor.layers.linear import LinearMethodBase, register_weight_loader_v2_supported_method
+
+from .linear import LinearMethod
 
 _PARTS = ("gate_up_proj", "act_fn", "down_proj")
 
 
 @register_weight_loader_v2_supported_method
-class GateUpMethod(LinearMethodBase):
-    """The method of the checkpoint's own until its layer is found to be part of a gated MLP."""
+class GateUpMethod(LinearMethod):
+    """A linear layer until it is found to be part of a gated MLP."""
 
-    def __init__(self, own: LinearMethodBase, gate_up):
+    def __init__(self, own: LinearMethodBase, linears, gate_up):
         """gate_up: makes the engines.GateUp of the layer for tokens of a type."""
-        self.own = own
+        super().__init__(own, linears)
         self.gate_up = gate_up
         self.is_fused = False
 
-    def create_weights(self, layer, *arguments, params_dtype: torch.dtype, **named):
-        self.dtype = params_dtype
-        self.own.create_weights(layer, *arguments, params_dtype=params_dtype, **named)
-
     def process_weights_after_loading(self, layer) -> None:
-        if not self.is_fused:
-            self.own.process_weights_after_loading(layer)
-            return
-        names = [name for name, _ in layer.named_parameters(recurse=False)]
-        engines.release(layer, lambda: self.gate_up(layer, self.dtype), *names)
-        layer.requires_unquantized_input = True  # whatever the own method's kernel would have taken
-
-    def apply(self, layer, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-        return layer.thresher(x) if self.is_fused else self.own.apply(layer, x, bias)
+        if self.is_fused:
+            self.linears = lambda layer, rows, dtype, bias: self.gate_up(layer, dtype)
+        super().process_weights_after_loading(layer)
 
 
 class Activated(nn.Module):
@@ -105,9 +95,8 @@ def _fuse(module: nn.Module, name: str, part: nn.Module | None) -> nn.Module | N
 
 
 def _may_fuse(module: nn.Module, gate_up: nn.Module, activation: nn.Module) -> bool:
-    lora = getattr(get_current_vllm_config_or_none(), "lora_config", None)
     return (type(activation) is SiluAndMul and gate_up.bias is None and not gate_up.gather_output and not gate_up.skip_bias_add
-            and lora is None and _is_gated_mlp(type(module)))
+            and _is_gated_mlp(type(module)))
 
 
 def register() -> None:

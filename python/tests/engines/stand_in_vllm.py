@@ -61,18 +61,36 @@ def modules() -> dict[str, types.ModuleType]:
                        weight_scale_2=((len(output_partition_sizes),), torch.float32),
                        input_scale=((len(output_partition_sizes),), torch.float32))
 
-    class MergedColumnParallelLinear(nn.Module):
-        def __init__(self, input_size, output_sizes, bias=False, quant_config=None, prefix=""):
+    class ReplicatedLinear(nn.Module):
+        """Of matrices one above another."""
+
+        def __init__(self, input_size, output_sizes, bias=False, quant_config=None, prefix="", skip_bias_add=False, tp_rank=0):
             super().__init__()
-            self.output_sizes, self.gather_output, self.skip_bias_add = output_sizes, False, False
+            self.output_sizes, self.gather_output, self.skip_bias_add, self.tp_rank = output_sizes, False, skip_bias_add, tp_rank
             self.quant_method = quant_config.get_quant_method(self, prefix)
             self.quant_method.create_weights(layer=self, input_size_per_partition=input_size, output_partition_sizes=output_sizes,
                                              input_size=input_size, output_size=sum(output_sizes), params_dtype=torch.bfloat16,
                                              weight_loader=None)
-            self.bias = nn.Parameter(torch.zeros(sum(output_sizes))) if bias else None
+            self.bias = nn.Parameter(torch.zeros(sum(output_sizes)).bfloat16(), requires_grad=False) if bias else None
+
+        def given_bias(self):
+            return None if self.skip_bias_add else self.bias
 
         def forward(self, x):
-            return self.quant_method.apply(self, x, self.bias), None
+            return self.quant_method.apply(self, x, self.given_bias()), self.bias if self.skip_bias_add else None
+
+    class ColumnParallelLinear(ReplicatedLinear):
+        pass
+
+    class MergedColumnParallelLinear(ColumnParallelLinear):
+        pass
+
+    class QKVParallelLinear(ColumnParallelLinear):
+        pass
+
+    class RowParallelLinear(ReplicatedLinear):
+        def given_bias(self):
+            return None if self.tp_rank > 0 else super().given_bias()
 
     class SiluAndMul(nn.Module):
         def forward(self, x):
@@ -154,7 +172,7 @@ def modules() -> dict[str, types.ModuleType]:
         def get_quant_method(self, layer, prefix):
             if prefix in self.ignored_layers:
                 return UnquantizedLinearMethod()
-            return Fp8LinearMethod() if isinstance(layer, MergedColumnParallelLinear) else Fp8MoEMethod(self, layer)
+            return Fp8LinearMethod() if isinstance(layer, ReplicatedLinear) else Fp8MoEMethod(self, layer)
 
     class ModelOptNvFp4Config(QuantizationConfig):
         def __init__(self, group_size, exclude_modules):
@@ -177,8 +195,8 @@ def modules() -> dict[str, types.ModuleType]:
 
         def get_quant_method(self, layer, prefix):
             if self.is_layer_excluded(prefix):
-                return UnquantizedLinearMethod() if isinstance(layer, MergedColumnParallelLinear) else None
-            return ModelOptLinearMethod() if isinstance(layer, MergedColumnParallelLinear) else ModelOptNvFp4FusedMoE(self, layer.moe_config)
+                return UnquantizedLinearMethod() if isinstance(layer, ReplicatedLinear) else None
+            return ModelOptLinearMethod() if isinstance(layer, ReplicatedLinear) else ModelOptNvFp4FusedMoE(self, layer.moe_config)
 
     registered: dict[str, type] = {}
 
@@ -201,7 +219,8 @@ def modules() -> dict[str, types.ModuleType]:
     module("vllm.config", get_current_vllm_config_or_none=lambda: None)
     module(f"{layers}.activation", SiluAndMul=SiluAndMul)
     module(f"{layers}.linear", LinearMethodBase=LinearMethodBase, UnquantizedLinearMethod=UnquantizedLinearMethod,
-           MergedColumnParallelLinear=MergedColumnParallelLinear, WEIGHT_LOADER_V2_SUPPORTED=supported,
+           ReplicatedLinear=ReplicatedLinear, ColumnParallelLinear=ColumnParallelLinear, MergedColumnParallelLinear=MergedColumnParallelLinear,
+           QKVParallelLinear=QKVParallelLinear, RowParallelLinear=RowParallelLinear, WEIGHT_LOADER_V2_SUPPORTED=supported,
            register_weight_loader_v2_supported_method=register_weight_loader_v2_supported_method)
     module(f"{layers}.fused_moe", RoutedExperts=RoutedExperts)
     module(f"{layers}.fused_moe.fused_moe_method_base", FusedMoEMethodBase=FusedMoEMethodBase)

@@ -5,8 +5,10 @@ the scales of each beside it in the same order.
 """
 
 import importlib.metadata
+import itertools
 import logging
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import nn
@@ -17,7 +19,7 @@ from .._nvfp4 import Nvfp4
 from . import pack
 from ._state import Stated
 from ._module_weights import buckets, operand_of, short, tokens_of
-from .modules import MoE
+from .modules import Linear, MoE
 
 _BLOCK = 128
 _GROUP = 16
@@ -72,7 +74,8 @@ def _nvfp4(values: torch.Tensor, scales: torch.Tensor, global_scales: torch.Tens
 
 
 def _fp8(values: torch.Tensor, scales: torch.Tensor) -> Fp8:
-    return Fp8(values.detach().contiguous(), scales.detach().contiguous(), per="block")
+    """scales: float32, or powers of two as their exponents alone."""
+    return Fp8(values.detach().contiguous(), scales.detach().float().contiguous(), per="block")
 
 
 def nvfp4_gate_up(w13: torch.Tensor, scales: torch.Tensor, global_scales: torch.Tensor) -> tuple[Nvfp4, Nvfp4]:
@@ -140,6 +143,51 @@ class GateUp(Stated):
             self(torch.zeros(count, self.k, dtype=self.dtype, device=self.weights.device))
 
 
+class Linears(nn.Module):
+    """weight·x + bias, [..., N], of weights one above another, each a product of its own. x and the result are of the 16-bit type `dtype`."""
+
+    def __init__(self, weights: Iterable[Nvfp4 | Fp8], bias: torch.Tensor | None, dtype: torch.dtype):
+        super().__init__()
+        weights = list(weights)
+        rows = [one.values.shape[0] for one in weights]
+        biases = [None] * len(rows) if bias is None else bias.detach().split(rows)
+        tokens = "fp8_block" if isinstance(weights[0], Fp8) else None
+        self.parts = nn.ModuleList(Linear(weight, of, dtype=dtype, tokens=tokens) for weight, of in zip(weights, biases))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        results = [part(x) for part in self.parts]
+        return results[0] if len(results) == 1 else torch.cat(results, -1)
+
+    def warm(self, rows: list[int], choices: int) -> None:
+        """As MoE.warm."""
+        for part in self.parts:
+            part.warm(rows, choices)
+
+
+def _together(ends: list[bool]) -> list[slice]:
+    """Neighbours of matrices that are one product: an end is behind the last of each."""
+    return [slice(*one) for one in itertools.pairwise([0, *(at for at, is_end in enumerate(ends, 1) if is_end)])]
+
+
+def fp8_linears(values: torch.Tensor, scales: torch.Tensor, rows: list[int], dtype: torch.dtype, bias: torch.Tensor | None = None) -> Linears:
+    """Of e4m3 [N, K] and scales of blocks of 128 by 128, which begin anew in each of the matrices that lie one above another, of `rows`
+    each. Those whose blocks lie as those of one matrix are one product."""
+    blocks = [-(-one // _BLOCK) for one in rows]
+    found = _together([*(one % _BLOCK != 0 for one in rows[:-1]), True])
+    parts = (one.split([sum(counts[some]) for some in found]) for one, counts in ((values, rows), (scales, blocks)))
+    return Linears(map(_fp8, *parts), bias, dtype)
+
+
+def nvfp4_linears(values: torch.Tensor, scales: torch.Tensor, global_scales: torch.Tensor, rows: list[int], dtype: torch.dtype,
+                  bias: torch.Tensor | None = None) -> Linears:
+    """Of [N, K/2], e4m3 [N, K/16] and float32 [matrices], or one for all. Neighbours with one global scale are one product."""
+    of_rows = global_scales.detach().flatten().expand(len(rows))
+    numbers = of_rows.tolist()
+    found = _together([*map(operator.ne, numbers, numbers[1:]), True])
+    parts = (one.split([sum(rows[some]) for some in found]) for one in (values, scales))
+    return Linears(map(_nvfp4, *parts, (of_rows[some.start] for some in found)), bias, dtype)
+
+
 def local_ids(topk_ids: torch.Tensor, expert_map: torch.Tensor | None) -> torch.Tensor:
     """Ids of this process's experts, -1 of others': topk_ids [T, k] are of all experts, of which expert_map [E] says the place
     here or -1; those outside [0, E) belong to nobody. Without a map they are of this process's already."""
@@ -150,14 +198,38 @@ def local_ids(topk_ids: torch.Tensor, expert_map: torch.Tensor | None) -> torch.
     return torch.where(is_expert, expert_map[topk_ids.clamp(0, most).long()], -1)
 
 
-def release(layer: nn.Module, make: Callable[[], MoE | GateUp], *names: str) -> None:
+# Of modules whose kernels are compiled for all numbers of rows that their engine has.
+_warmed: set[tuple] = set()
+
+
+def _alike(made: nn.Module) -> tuple:
+    """What kernels depend on beside the numbers of rows."""
+    stated = [one for one in made.modules() if isinstance(one, Stated)]
+    return type(made), str([(*one._held.values(), one.said()) for one in stated])
+
+
+def _warm(made: nn.Module, rows: int, choices: int) -> None:
+    """Layers alike share their kernels, so the first of them compiles for all. Most are those of a plan for the most rows, which compiles
+    them side by side."""
+    place = next(made.buffers())
+    key = (_alike(made), choices, place.device)
+    if key in _warmed or not place.is_cuda:
+        made.warm([1], 1)
+        return
+    made.warm([rows], choices)
+    made.warm(list(range(1, rows + 1)), choices)
+    _warmed.add(key)
+
+
+def release(layer: nn.Module, make: Callable[[], nn.Module], *names: str, rows: int = 1, choices: int = 1) -> None:
     """Makes the module of a layer once its weights are loaded, and gives up the parameters that it was made from. What this device
-    cannot run is refused here, by a call of one row."""
+    cannot run is refused here, by a call of one row. On a GPU the kernels for up to `rows` tokens of `choices` experts are compiled here
+    too, once for all layers alike: a kernel that is compiled while tokens are served makes them wait for seconds."""
     if hasattr(layer, "thresher"):
         refuse("the weights of a layer were packed when they were loaded and cannot be loaded again: start the engine anew")
     with torch.no_grad():
         made = make()
-        made.warm([1], 1)
+        _warm(made, rows, choices)
     layer.thresher = made
     for name in names:
         delattr(layer, name)
