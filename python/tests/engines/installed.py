@@ -118,35 +118,77 @@ class NoKernel:
         return None
 
 
-def vllm_gated_mlp(config, gate_up) -> None:
-    """A model's own gated MLP, filled by the loaders of its parameters, in halves as a checkpoint has them."""
+def vllm_model(config, make):
+    """A part of a model, where vLLM chooses no kernel for its linear layers."""
     import vllm.model_executor.layers.quantization.fp8 as of_fp8
     import vllm.model_executor.layers.quantization.modelopt as of_modelopt
     from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config
-    from vllm.model_executor.models.llama import LlamaMLP
 
     of_fp8.init_fp8_linear_kernel = of_modelopt.select_linear_kernel = lambda *_, **__: NoKernel()
     of_fp8.is_deep_gemm_supported = lambda: False
     of_fp8.get_current_vllm_config = lambda: types.SimpleNamespace(model_config=types.SimpleNamespace(dtype=torch.bfloat16))
-    config.packed_modules_mapping = {"gate_up_proj": ["gate_proj", "up_proj"]}
+    config.packed_modules_mapping = {"gate_up_proj": ["gate_proj", "up_proj"], "qkv_proj": ["q_proj", "k_proj", "v_proj"]}
     torch.set_default_dtype(torch.bfloat16)
     with set_current_vllm_config(VllmConfig(device_config=DeviceConfig(device="cpu"))):
-        module = LlamaMLP(K, N, "silu", quant_config=config, prefix="model.layers.0.mlp")
+        module = make()
     torch.set_default_dtype(torch.float32)
-    layer = module.gate_up_proj
+    return module
+
+
+def loaded(layer, ids: list, rows: list[int]) -> types.SimpleNamespace:
+    """The layer's parameters, filled by their loaders from one matrix of so many rows for each id, as a checkpoint has them."""
     weights = {}
     for name, parameter in layer.named_parameters():
-        shape = parameter.shape[1:] if parameter.dim() == 1 else (parameter.shape[0] // 2, *parameter.shape[1:])
-        halves = [torch.randint(0, 256, shape, dtype=torch.uint8) if parameter.dtype == torch.uint8 else
-                  (torch.rand(shape, dtype=torch.float32) / 4 + 0.01).to(parameter.dtype) for _ in range(2)]
-        for at, half in enumerate(halves):
-            parameter.weight_loader(parameter, half, at)
-        weights[name] = torch.stack(halves) if parameter.dim() == 1 else torch.cat([one.view(torch.uint8) for one in halves]).view(parameter.dtype)
-    given = types.SimpleNamespace(**weights)
+        parts = []
+        for count in rows:
+            of_rows = parameter.shape[0] * count // sum(rows)
+            shape = parameter.shape[1:] if parameter.dim() == 1 else (of_rows, *parameter.shape[1:])
+            parts.append(torch.randint(0, 256, shape, dtype=torch.uint8) if parameter.dtype == torch.uint8 else
+                         (torch.rand(shape, dtype=torch.float32) / 4 + 0.01).to(parameter.dtype))
+        for id, part in zip(ids, parts):
+            parameter.weight_loader(parameter, part, *([] if id is None else [id]))
+        weights[name] = torch.stack(parts) if parameter.dim() == 1 else torch.cat([one.view(torch.uint8) for one in parts]).view(parameter.dtype)
+    return types.SimpleNamespace(**weights)
+
+
+def vllm_gated_mlp(config) -> None:
+    """A model's own gated MLP."""
+    from vllm.model_executor.models.llama import LlamaMLP
+
+    module = vllm_model(config, lambda: LlamaMLP(K, N, "silu", quant_config=config, prefix="model.layers.0.mlp"))
+    given, below = loaded(module.gate_up_proj, [0, 1], [N, N]), loaded(module.down_proj, [None], [K])
     x = torch.randn(3, K).bfloat16()
     with torch.inference_mode():
-        layer.quant_method.process_weights_after_loading(layer)
-        assert torch.equal(module.act_fn(layer(x)[0]), gate_up(given, torch.bfloat16)(x)) and not list(layer.parameters())
+        for layer in (module.gate_up_proj, module.down_proj):
+            layer.quant_method.process_weights_after_loading(layer)
+        assert not list(module.parameters())
+        hidden = config.gate_up(given, torch.bfloat16)(x)
+        assert torch.equal(module(x), config.linears(below, [K], torch.bfloat16, None)(hidden))
+
+
+def vllm_linear_layers(config) -> None:
+    """Layers of every kind; queries, keys and values in one."""
+    from vllm.model_executor.layers import linear
+
+    heads, kv_heads, width = 4, 2, 64
+    rows = [heads * width, kv_heads * width, kv_heads * width]
+    prefix = "model.layers.0.self_attn"
+    made = [
+        (rows, ["q", "k", "v"],
+         lambda: linear.QKVParallelLinear(K, width, heads, kv_heads, bias=False, quant_config=config, prefix=f"{prefix}.qkv_proj")),
+        ([N], [None], lambda: linear.RowParallelLinear(K, N, bias=False, quant_config=config, prefix=f"{prefix}.o_proj")),
+        ([N], [None], lambda: linear.ColumnParallelLinear(K, N, bias=False, quant_config=config, prefix=f"{prefix}.q_b_proj")),
+        ([N], [None], lambda: linear.ReplicatedLinear(K, N, bias=False, quant_config=config, prefix=f"{prefix}.q_a_proj")),
+    ]
+    x = torch.randn(3, K).bfloat16()
+    for counts, ids, make in made:
+        layer = vllm_model(config, make)
+        given = loaded(layer, ids, counts)
+        with torch.inference_mode():
+            layer.quant_method.process_weights_after_loading(layer)
+            assert torch.equal(layer(x)[0], config.linears(given, counts, torch.bfloat16, None)(x)) and not list(layer.parameters())
+    left = vllm_model(config, lambda: linear.ColumnParallelLinear(K, N, bias=False, quant_config=config, prefix=f"{prefix}.kv_b_proj"))
+    assert type(left.quant_method).__module__.startswith("vllm.")
 
 
 def vllm_attention(modules: dict) -> None:
@@ -269,7 +311,8 @@ def vllm() -> None:
         expect_layer(layer, method, vllm_stand_in(modules, name),
                      lambda x, routing: method.apply(layer=layer, x=x, topk_weights=routing, topk_ids=IDS, shared_experts=None,
                                                      shared_experts_input=None))
-        vllm_gated_mlp(given, type(given).gate_up)
+        vllm_gated_mlp(given)
+        vllm_linear_layers(given)
 
 
 def sglang() -> None:

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Serves models by vLLM or SGLang on this GPU, as the engine does by itself and with Thresher, and measures them by its own benchmark.
+
+  serve_engine.py ENGINE --out FILE.json [--loads NxPROMPT,...] [--new N] [--dummy] [--compiled] [MODEL:OPTION ...]
+
+ENGINE: vllm or sglang. MODEL: one of bench/draw_model.py. OPTION: default; attention (vLLM: --attention-backend CUSTOM); products (vLLM:
+--quantization thresher, SGLang: --moe-runner-backend thresher); both. All that there are where none is named.
+A load is N sequences at a time with prompts of so many tokens; 1, 8, 64 and 256 with 1024 and 8192 when left out.
+--dummy: weights as the engine makes them up, in place of those that draw_model.py draws. --compiled: vLLM's own mode of torch.compile;
+without it decoding is in CUDA graphs and nothing is compiled by torch. MODELS names the folder for models, which may be in memory.
+
+FILE.json holds, for each run, the seconds until the server answered, what the benchmark gave for each load, and how many greedy tokens
+are those of the model's `default`, up to the first of a sequence that differs.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import draw_model
+
+PORT = 18300
+SEQUENCES, PROMPTS, NEW = (1, 8, 64, 256), (1024, 8192), 128
+GREEDY_PROMPTS, GREEDY_PROMPT, GREEDY_NEW = 8, 64, 64
+START_LIMIT_S = 300
+KEPT = ("output_throughput", "total_token_throughput", "total_throughput", "median_itl_ms", "p99_itl_ms", "mean_tpot_ms", "median_ttft_ms",
+        "completed", "duration")
+OPTIONS = {
+    "vllm": {"default": [], "attention": ["--attention-backend", "CUSTOM"], "products": ["--quantization", "thresher"],
+             "both": ["--quantization", "thresher", "--attention-backend", "CUSTOM"]},
+    "sglang": {"default": [], "products": ["--moe-runner-backend", "thresher"]},
+}
+
+
+def all_runs(engine: str) -> list[str]:
+    def is_one(model: str, option: str) -> bool:
+        if option not in ("products", "both"):
+            return True
+        is_quantized = draw_model.split_name(model)[1] != "bf16"
+        return is_quantized if engine == "vllm" else "num_experts" in draw_model.config_of(model)
+
+    return [f"{model}:{option}" for model in draw_model.MODELS for option in OPTIONS[engine] if is_one(model, option)]
+
+
+def most_tokens(loads: list[tuple[int, int]], new: int) -> int:
+    return max(prompt for _, prompt in loads) + new + 128
+
+
+def command(engine: str, folder: pathlib.Path, option: str, loads: list[tuple[int, int]], given: argparse.Namespace) -> list[str]:
+    most = max(sequences for sequences, _ in loads)
+    dummy = ["--load-format", "dummy"] if given.dummy else []
+    if engine == "vllm":
+        graphs = [] if given.compiled else ["--compilation-config", json.dumps(dict(
+            mode=0, cudagraph_mode="FULL_DECODE_ONLY", cudagraph_capture_sizes=sorted({sequences for sequences, _ in loads} | {GREEDY_PROMPTS})))]
+        return [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(folder), "--port", str(PORT), "--max-num-seqs", str(most),
+                "--max-model-len", str(most_tokens(loads, given.new)), "--max-num-batched-tokens", "8192", "--gpu-memory-utilization", "0.9",
+                "--no-enable-prefix-caching", "--seed", "0", *dummy, *graphs, *OPTIONS[engine][option]]
+    return [sys.executable, "-m", "sglang.launch_server", "--model-path", str(folder), "--port", str(PORT), "--max-running-requests", str(most),
+            "--cuda-graph-max-bs", str(most), "--context-length", str(most_tokens(loads, given.new)), "--disable-radix-cache",
+            "--mem-fraction-static", "0.85", "--random-seed", "0", *dummy, *OPTIONS[engine][option]]
+
+
+def answered(path: str, body: dict | None = None, limit_s: float = 300) -> dict:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=limit_s) as answer:
+        text = answer.read()
+    return json.loads(text) if text else {}
+
+
+def wait_until_up(server: subprocess.Popen) -> None:
+    end = time.time() + START_LIMIT_S
+    while time.time() < end:
+        if server.poll() is not None:
+            raise RuntimeError(f"the server ended with {server.returncode}")
+        try:
+            answered("/health", limit_s=5)
+            return
+        except OSError:
+            time.sleep(0.5)
+    raise RuntimeError(f"the server was not up after {START_LIMIT_S} s")
+
+
+def greedy(engine: str, folder: pathlib.Path) -> list[list[int]]:
+    draw = random.Random(20261129)
+    prompts = [[draw.randrange(3, 150_000) for _ in range(GREEDY_PROMPT)] for _ in range(GREEDY_PROMPTS)]
+    if engine == "vllm":
+        given = answered("/v1/completions", dict(model=str(folder), prompt=prompts, max_tokens=GREEDY_NEW, temperature=0, ignore_eos=True,
+                                                 return_token_ids=True))
+        return [one["token_ids"] for one in sorted(given["choices"], key=lambda one: one["index"])]
+    given = answered("/generate", dict(input_ids=prompts, sampling_params=dict(temperature=0, max_new_tokens=GREEDY_NEW, ignore_eos=True)))
+    return [one["output_ids"] for one in given]
+
+
+class OwnBenchmark:
+    """The engine's own, imported once: a start of it takes ten seconds."""
+
+    def __init__(self, engine: str):
+        self.engine = engine
+        if engine == "vllm":
+            from vllm.benchmarks import serve
+            from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+            parser = FlexibleArgumentParser()
+            serve.add_cli_args(parser)
+            self._run = lambda arguments: serve.main(parser.parse_args(arguments))
+        else:
+            from sglang.benchmark import serving
+
+            self._run = lambda arguments: self._sglang(serving, arguments)
+
+    @staticmethod
+    def _sglang(serving, arguments: list[str]) -> dict:
+        """Its command line gives nothing back."""
+        results, run = [], serving.run_benchmark
+        serving.run_benchmark = lambda parsed: results.append(run(parsed))
+        known, sys.argv = sys.argv, ["serving", *arguments]
+        try:
+            serving.cli_main()
+        finally:
+            sys.argv, serving.run_benchmark = known, run
+        return results[0]
+
+    def __call__(self, folder: pathlib.Path, sequences: int, prompt: int, new: int) -> dict:
+        count = max(2 * sequences if prompt < 4096 else sequences, 3)
+        arguments = ["--model", str(folder), "--port", str(PORT), "--host", "127.0.0.1", "--dataset-name", "random", "--random-input-len",
+                     str(prompt), "--random-output-len", str(new), "--num-prompts", str(count), "--max-concurrency", str(sequences),
+                     "--seed", str(prompt), "--disable-tqdm", "--temperature", "0"]
+        if self.engine == "vllm":
+            arguments += ["--backend", "vllm", "--random-range-ratio", "0", "--num-warmups", "2", "--percentile-metrics", "ttft,tpot,itl"]
+        else:
+            arguments += ["--backend", "sglang", "--random-range-ratio", "1", "--warmup-requests", "2", "--tokenize-prompt"]
+        result = self._run(arguments)
+        kept = {name: round(float(result[name]), 3) for name in KEPT if name in result}
+        return dict(sequences=sequences, prompt=prompt, new=new, **kept)
+
+
+def end(server: subprocess.Popen) -> None:
+    for name in (signal.SIGINT, signal.SIGKILL):
+        try:
+            os.killpg(server.pid, name)
+            server.wait(20)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def measured(engine: str, run: str, folder: pathlib.Path, benchmark: OwnBenchmark, loads: list[tuple[int, int]], given: argparse.Namespace) -> dict:
+    model, option = run.split(":")
+    environment = dict(os.environ, HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", VLLM_USE_FLASHINFER_SAMPLER="0", VLLM_LOGGING_LEVEL="INFO")
+    result: dict = dict(model=model, option=option, weights="dummy" if given.dummy else "drawn", loads=[])
+    begin = time.time()
+    with open(f"{given.out}.{run.replace(':', '.')}.log", "w") as log:
+        server = subprocess.Popen(command(engine, folder, option, loads, given), stdout=log, stderr=log, env=environment, start_new_session=True)
+        try:
+            wait_until_up(server)
+            result["start_s"] = round(time.time() - begin, 1)
+            result["greedy"] = greedy(engine, folder)
+            for sequences, prompt in loads:
+                result["loads"].append(benchmark(folder, sequences, prompt, given.new))
+        except Exception as error:  # the other runs are made all the same
+            result["failed"] = f"{type(error).__name__}: {error}; see {log.name}"
+        finally:
+            end(server)
+    return result
+
+
+def against_default(results: list[dict]) -> list[dict]:
+    """With the number of greedy tokens that are those of the model's default in place of the tokens."""
+    expected = {one["model"]: one["greedy"] for one in results if one["option"] == "default" and "greedy" in one}
+    told = []
+    for one in results:
+        found = {name: value for name, value in one.items() if name != "greedy"}
+        if "greedy" in one:
+            found["greedy_tokens"] = sum(map(len, one["greedy"]))
+            if one["model"] in expected:
+                found["greedy_as_default"] = sum(next((i for i, (a, b) in enumerate(zip(own, other)) if a != b), len(own))
+                                                 for own, other in zip(one["greedy"], expected[one["model"]]))
+        told.append(found)
+    return told
+
+
+def machine(engine: str) -> dict:
+    def said(*command: str) -> str:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip().split("\n")[0]
+
+    versions = {name: importlib.metadata.version(name) for name in (engine, "torch", "thresher", f"thresher-{engine}")}
+    return dict(commit=os.environ.get("COMMIT") or said("git", "rev-parse", "--short", "HEAD"), time=time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
+                gpu=said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"), processors=os.cpu_count(), **versions)
+
+
+def loads_of(text: str | None) -> list[tuple[int, int]]:
+    if text is None:
+        return [(sequences, prompt) for prompt in PROMPTS for sequences in SEQUENCES]
+    return [tuple(map(int, one.split("x"))) for one in text.split(",")]  # type: ignore[misc]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engine", choices=sorted(OPTIONS))
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--loads")
+    parser.add_argument("--new", type=int, default=NEW)
+    parser.add_argument("--dummy", action="store_true")
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("runs", nargs="*", metavar="MODEL:OPTION")
+    given = parser.parse_args()
+    runs = given.runs or all_runs(given.engine)
+    for run in runs:
+        if run not in all_runs(given.engine):
+            parser.error(f"{run} is none of {', '.join(all_runs(given.engine))}")
+    loads, where = loads_of(given.loads), machine(given.engine)
+    benchmark = OwnBenchmark(given.engine)
+    models = pathlib.Path(os.environ.get("MODELS") or tempfile.mkdtemp())
+    results: list[dict] = []
+    for run in runs:
+        model = run.partition(":")[0]
+        folder = models / model
+        if not (folder / "config.json").exists():
+            for other in models.iterdir() if models.exists() else ():  # memory holds one of them
+                shutil.rmtree(other)
+            subprocess.run([sys.executable, draw_model.__file__, model, str(folder), *(["--empty"] if given.dummy else [])], check=True)
+        results.append(measured(given.engine, run, folder, benchmark, loads, given))
+        told = against_default(results)
+        print(json.dumps(told[-1]), flush=True)
+        document = dict(machine=where, compiled=given.compiled, results=told)
+        pathlib.Path(given.out).write_text(json.dumps(document, indent=1) + "\n")  # after each run, so that an early end loses nothing
+
+
+if __name__ == "__main__":
+    main()
