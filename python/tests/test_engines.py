@@ -202,6 +202,7 @@ def test_ids_of_this_process(case):
 
 # vLLM.
 
+MXFP4 = dict(quant_method="mxfp4")
 CHECKPOINTS = {"fp8": dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[128, 128]),
                "nvfp4": dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16)}
 
@@ -249,6 +250,49 @@ def test_vllm_activations(vllm, options, meant):
     one = Routing(CASES[1])
     result, *dense = vllm_result(vllm, one, "nvfp4", **options)
     expect_experts(result, one.x, one.places, one.weights, *dense, "nvfp4", kind="swiglu_clamped", **meant)
+
+
+def mxfp4_matrix(random, *shape):
+    """Values, exponents and float64 of each."""
+    *outer, rows, columns = shape
+    values = random.integers(0, 256, (*outer, rows, columns // 2), np.uint8)
+    exponents = random.integers(120, 126, (*outer, rows, columns // 32), np.uint8)
+    ones = np.full((*outer, rows, columns // 16), 0x38, np.uint8)
+    dense = definition.nvfp4(values, ones) * np.repeat(np.exp2(exponents.astype(np.float64) - 127), 32, -1)
+    return torch.from_numpy(values), torch.from_numpy(exponents), dense
+
+
+@torch.inference_mode()
+def test_vllm_experts_of_gpt_oss(vllm):
+    """Gate and up by turns, with biases, in MXFP4."""
+    random, tokens, experts, n, k, choices = np.random.default_rng(12), 9, 5, 96, 160, 2
+    config = vllm.config.from_config(MXFP4)
+    routing = types.SimpleNamespace(experts=experts, local=experts)
+    layer = vllm.layers["fused_moe"].RoutedExperts(
+        "model.layers.3.mlp.experts", moe_config(routing, has_bias=True, hidden_dim=k, intermediate_size_per_partition=n), config,
+        activation="swigluoai")
+    (w13, s13, dense13), (w2, s2, dense2) = mxfp4_matrix(random, experts, 2 * n, k), mxfp4_matrix(random, experts, k, n)
+    b13, b2 = numbers(random, experts, 2 * n), numbers(random, experts, k)
+    fill(layer, dict(w13_weight=w13, w13_weight_scale=s13, w13_bias=b13, w2_weight=w2, w2_weight_scale=s2, w2_bias=b2))
+    layer.quant_method.process_weights_after_loading(layer)
+    assert not list(layer.parameters()) and layer.quant_method.weight_dtype == "gpt_oss_mxfp4"
+    assert layer.quant_method.maybe_roundup_sizes(k, n, torch.bfloat16, None) == (k, n)
+    x, ids, weights = numbers(random, tokens, k), random.integers(0, experts, (tokens, choices)), random.random((tokens, choices), np.float32)
+    result = layer.forward_modular(x, torch.from_numpy(weights), torch.from_numpy(ids))
+    wide = thresher.torch.MoE(*(torch.from_numpy(one).bfloat16() for one in (dense13, dense2)), order="interleaved", bias1=b13, down_bias=b2,
+                              activation="swiglu_clamped", alpha=1.702, limit=7.0, up_offset=1.0)
+    meant = wide(x, torch.from_numpy(ids), torch.from_numpy(weights))
+    assert (result.float() - meant.float()).abs().max() <= 2.0**-7 * meant.float().abs().max() and meant.any()
+
+
+def test_vllm_experts_of_gpt_oss_have_biases_and_their_activation(vllm):
+    one, config = Routing(CASES[0]), vllm.config.from_config(MXFP4)
+    for options, changed, sentence in ((dict(activation="swigluoai"), {}, "bias is False"), ({}, dict(has_bias=True), "activation is 'silu'")):
+        with pytest.raises(thresher.UnsupportedError, match=sentence):
+            vllm.layers["fused_moe"].RoutedExperts("experts", moe_config(one, **changed), config, **options)
+    linear = _bare(vllm.layers["linear"].MergedColumnParallelLinear)
+    assert isinstance(config.get_quant_method(linear, "a.gate_up_proj"), vllm.layers["linear"].UnquantizedLinearMethod)
+    assert config.get_min_capability() == 90 and config.get_name() == "gpt_oss_mxfp4"
 
 
 def mlp_kinds(vllm):
@@ -475,7 +519,7 @@ def test_vllm_refuses_layers(vllm, options, sentence):
 
 
 @pytest.mark.parametrize("checkpoint, sentence", [
-    (dict(quant_method="awq"), "the checkpoint's quantisation is awq, but thresher takes fp8 with blocks of 128 by 128 and NVFP4"),
+    (dict(quant_method="awq"), "the checkpoint's quantisation is awq, but thresher takes fp8 with blocks of 128 by 128, NVFP4"),
     (dict(quant_method="modelopt", quant_algo="FP8"), "is modelopt FP8, but"),
     (dict(quant_method="fp8"), "scales of blocks None, but"),
     (dict(quant_method="fp8", weight_block_size=[64, 128]), "scales of blocks .64, 128., but"),

@@ -10,10 +10,11 @@ from vllm.model_executor.layers.quantization import register_quantization_config
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
 from vllm.model_executor.layers.quantization.fp8 import Fp8Config
 from vllm.model_executor.layers.quantization.modelopt import ModelOptNvFp4Config
+from vllm.model_executor.layers.quantization.mxfp4 import GptOssMxfp4Config
 from vllm.model_executor.layers.quantization.utils.quant_utils import is_layer_skipped
 
 from . import NAME
-from .experts import Fp8Method, ModelOptNvfp4Method
+from .experts import Fp8Method, ModelOptNvfp4Method, Mxfp4Method
 from .gated_mlp import GateUpMethod
 from .linear import LinearMethod, is_taken
 
@@ -71,6 +72,15 @@ class ThresherNvfp4Config(_Checkpoint, ModelOptNvFp4Config):
         return engines.GateUp(*engines.nvfp4_gate_up(layer.weight, layer.weight_scale, layer.weight_scale_2), dtype)
 
 
+class ThresherMxfp4Config(GptOssMxfp4Config):
+    """MXFP4 of gpt-oss, whose experts alone are quantized."""
+
+    get_min_capability = _Checkpoint.get_min_capability
+
+    def get_quant_method(self, layer, prefix: str):
+        return Mxfp4Method(layer) if isinstance(layer, RoutedExperts) else super().get_quant_method(layer, prefix)
+
+
 class ThresherConfig(QuantizationConfig):
     """What `--quantization thresher` names: reads the checkpoint's own config and becomes the one that fits."""
 
@@ -102,9 +112,11 @@ class ThresherConfig(QuantizationConfig):
             found = ThresherNvfp4Config.from_config(config)
             engines.expect_group("the checkpoint", found.group_size)
             return found
+        if method in ("mxfp4", "gpt_oss_mxfp4"):
+            return ThresherMxfp4Config.from_config(config)
         if method != "fp8":
             engines.refuse(f"the checkpoint's quantisation is {method or 'not named'}{' ' + algorithm if algorithm else ''}, but thresher takes "
-                           "fp8 with blocks of 128 by 128 and NVFP4 of ModelOpt: leave --quantization thresher out")
+                           "fp8 with blocks of 128 by 128, NVFP4 of ModelOpt and MXFP4 of gpt-oss: leave --quantization thresher out")
         found = ThresherFp8Config.from_config(config)
         engines.expect("the checkpoint", store_dtype=(found.store_dtype, None))
         engines.expect_block("the checkpoint", found.weight_block_size)

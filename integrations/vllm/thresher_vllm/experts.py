@@ -5,6 +5,7 @@ from thresher.torch import MoE, engines
 from vllm.model_executor.layers.fused_moe.fused_moe_method_base import FusedMoEMethodBase
 from vllm.model_executor.layers.quantization.fp8 import Fp8MoEMethod
 from vllm.model_executor.layers.quantization.modelopt import ModelOptNvFp4FusedMoE
+from vllm.model_executor.layers.quantization.mxfp4 import GptOssMxfp4MoEMethod
 
 from .linear import most_rows
 
@@ -24,19 +25,24 @@ class _Method:
 
     supports_pre_processed_weights = False
     supports_eplb = False
+    takes_bias = False
     parameters: tuple[str, ...]
 
     def create_weights(self, layer, *arguments, **named):
         parallel = self.moe.moe_parallel_config
-        engines.expect(layer.layer_name, bias=(bool(self.moe.has_bias), False), is_act_and_mul=(self.moe.is_act_and_mul, True),
+        engines.expect(layer.layer_name, bias=(bool(self.moe.has_bias), self.takes_bias), is_act_and_mul=(self.moe.is_act_and_mul, True),
                        apply_router_weight_on_input=(bool(layer.apply_router_weight_on_input), False),
                        use_all2all_kernels=(bool(parallel.use_all2all_kernels), False), lora=(bool(self.moe.is_lora_enabled), False))
-        activation_of(layer)
+        self.activation(layer)
         self.most_rows = most_rows()
         super().create_weights(layer, *arguments, **named)
 
+    @staticmethod
+    def activation(layer) -> dict:
+        return activation_of(layer)
+
     def process_weights_after_loading(self, layer) -> None:
-        activation = activation_of(layer)
+        activation = self.activation(layer)
         engines.release(layer, lambda: self.experts(layer, **activation), *self.parameters, rows=self.most_rows,
                         choices=self.moe.experts_per_token)
 
@@ -81,3 +87,27 @@ class ModelOptNvfp4Method(_Method, ModelOptNvFp4FusedMoE):
     def experts(self, layer, **activation) -> MoE:
         parts = ([getattr(layer, f"w{of}_{what}") for what in ("weight", "weight_scale", "weight_scale_2")] for of in ("13", "2"))
         return engines.nvfp4_experts(*map(tuple, parts), self.moe.in_dtype, **activation)
+
+
+class Mxfp4Method(_Method, GptOssMxfp4MoEMethod):
+    """The loader knows its format by weight_dtype."""
+
+    takes_bias = True
+    parameters = tuple(f"w{of}_{what}" for of in ("13", "2") for what in ("weight", "weight_scale", "bias"))
+    mxfp4_backend = None
+    maybe_roundup_sizes = FusedMoEMethodBase.maybe_roundup_sizes
+
+    def __init__(self, layer):
+        """Without that of vLLM's method, which chooses a kernel."""
+        FusedMoEMethodBase.__init__(self, layer.moe_config)
+        self.weight_dtype = "gpt_oss_mxfp4"
+
+    @staticmethod
+    def activation(layer) -> dict:
+        """vLLM's method has the constants in its code."""
+        engines.expect(layer.layer_name, activation=(layer.activation.value, "swigluoai"))
+        return dict(activation="swiglu_clamped", alpha=1.702, limit=7.0, up_offset=1.0)
+
+    def experts(self, layer, **activation) -> MoE:
+        parts = ([getattr(layer, f"w{of}_{what}") for what in ("weight", "weight_scale", "bias")] for of in ("13", "2"))
+        return engines.mxfp4_experts(*map(tuple, parts), self.moe.in_dtype, **activation)

@@ -23,6 +23,7 @@ EXPERTS, N, K = 4, 128, 256
 WEIGHTS = dict(num_experts=EXPERTS, hidden_size=K, intermediate_size_per_partition=N, params_dtype=torch.bfloat16)
 FP8 = dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[128, 128])
 NVFP4 = dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16)
+MXFP4 = dict(quant_method="gpt_oss_mxfp4")
 METHODS = ("create_weights", "apply", "create_moe_runner", "run_from_dispatch", "get_quant_method", "from_config", "build",
            "supports_combination")
 IDS = torch.tensor([[0, 1], [2, -1], [1, 0]], dtype=torch.int32)
@@ -78,7 +79,7 @@ def expect_layer(layer: nn.Module, method, stand_in, call) -> None:
         assert torch.equal(call(x, routing), meant(weights, x, routing))
 
 
-def vllm_layer(config, kind) -> tuple:
+def vllm_layer(config, kind, activation: str = "silu", **changed) -> tuple:
     """A layer of experts with what a method asks of it, in one process that has no others."""
     import vllm.distributed.parallel_state as state
     from vllm.model_executor.layers.fused_moe.activation import MoEActivation
@@ -90,12 +91,12 @@ def vllm_layer(config, kind) -> tuple:
     layer = nn.Module()
     layer.moe_config = FusedMoEConfig(
         num_experts=EXPERTS, experts_per_token=2, hidden_dim=K, intermediate_size=N, num_local_experts=EXPERTS,
-        num_logical_experts=EXPERTS, activation=MoEActivation.SILU, device="cpu", routing_method=RoutingMethodType.Default,
-        moe_parallel_config=alone, in_dtype=torch.bfloat16)
-    layer.layer_name, layer.activation, layer.expert_map = "experts", MoEActivation.SILU, None
+        num_logical_experts=EXPERTS, activation=MoEActivation(activation), device="cpu", routing_method=RoutingMethodType.Default,
+        moe_parallel_config=alone, in_dtype=torch.bfloat16, **changed)
+    layer.layer_name, layer.activation, layer.expert_map = "experts", MoEActivation(activation), None
     layer.swiglu_limit = layer.swiglu_alpha = layer.swiglu_beta = None
     layer.apply_router_weight_on_input = False
-    method = kind(config, layer)
+    method = kind(*(one for one in (config, layer) if one is not None))
     assert not method.is_monolithic and not method.supports_internal_mk and method.topk_indices_dtype is None
     assert method.maybe_roundup_sizes(K, N, torch.bfloat16, alone) == (K, N)
     method.create_weights(layer=layer, **WEIGHTS, unpadded_hidden_size=K, weight_loader=lambda *_: None, global_num_experts=EXPERTS)
@@ -106,9 +107,27 @@ def vllm_stand_in(modules: dict, kind: str) -> nn.Module:
     layer = nn.Module()
     method = types.SimpleNamespace(moe=None, block_quant=True, weight_scale_refine=None, weight_block_size=[128, 128], use_global_sf=False,
                                    weight_scale_name="weight_scale_inv", quant_config=types.SimpleNamespace(group_size=16))
-    where = "fp8" if kind.startswith("Fp8") else "modelopt"
+    where = {"Fp8": "fp8", "Mod": "modelopt", "Gpt": "mxfp4"}[kind[:3]]
     getattr(modules[f"vllm.model_executor.layers.quantization.{where}"], kind).create_weights(method, layer, **WEIGHTS)
     return layer
+
+
+def vllm_gpt_oss(modules: dict) -> None:
+    from thresher_vllm.experts import Mxfp4Method
+
+    layer, method = vllm_layer(None, Mxfp4Method, "swigluoai", has_bias=True)
+    stand_in = vllm_stand_in(modules, "GptOssMxfp4MoEMethod")
+    parameters = {name: (parameter.shape, parameter.dtype) for name, parameter in layer.named_parameters()}
+    assert parameters == {name: (one.shape, one.dtype) for name, one in stand_in.named_parameters()}, parameters
+    assert not method.skip_forward_padding and not method.has_unpadded_output
+    for name, parameter in layer.named_parameters():
+        parameter.data.copy_(torch.randint(118, 126, parameter.shape) if parameter.dtype == torch.uint8 else torch.randn(parameter.shape))
+    parts = [[getattr(layer, f"{of}_{what}").detach().clone() for what in ("weight", "weight_scale", "bias")] for of in ("w13", "w2")]
+    x, routing = torch.randn(3, K).bfloat16(), torch.rand(3, 2)
+    with torch.inference_mode():
+        method.process_weights_after_loading(layer)
+        wanted = engines.mxfp4_experts(*parts, torch.bfloat16, activation="swiglu_clamped", alpha=1.702, limit=7.0, up_offset=1.0)(x, IDS, routing)
+        assert torch.equal(method.apply(layer, x, routing, IDS), wanted) and not list(layer.parameters())
 
 
 class NoKernel:
@@ -292,9 +311,9 @@ def vllm() -> None:
     assert "thresher" in QUANTIZATION_METHODS
     config = get_quantization_config("thresher")
     assert config.override_quantization_method({}, "thresher") == "thresher"
-    fp8, nvfp4 = config.from_config(FP8), config.from_config(NVFP4)
-    assert [type(one).__name__ for one in (fp8, nvfp4)] == ["ThresherFp8Config", "ThresherNvfp4Config"]
-    assert [one.get_name() for one in (config, fp8, nvfp4)] == ["thresher", "fp8", "modelopt_fp4"]
+    fp8, nvfp4, mxfp4 = (config.from_config(one) for one in (FP8, NVFP4, MXFP4))
+    assert [type(one).__name__ for one in (fp8, nvfp4, mxfp4)] == ["ThresherFp8Config", "ThresherNvfp4Config", "ThresherMxfp4Config"]
+    assert [one.get_name() for one in (config, fp8, nvfp4, mxfp4)] == ["thresher", "fp8", "modelopt_fp4", "gpt_oss_mxfp4"]
     from thresher_vllm.gated_mlp import _is_gated_mlp
 
     for name, kind, expected in (("llama", "LlamaMLP", True), ("qwen2", "Qwen2MLP", True), ("qwen3_moe", "Qwen3MoeMLP", True),
@@ -304,6 +323,7 @@ def vllm() -> None:
     modules = stand_in_vllm.modules()
     expect_like(modules, own=("registered",))
     vllm_attention(modules)
+    vllm_gpt_oss(modules)
     from thresher_vllm.experts import Fp8Method, ModelOptNvfp4Method
 
     for given, kind, name in ((fp8, Fp8Method, "Fp8MoEMethod"), (nvfp4, ModelOptNvfp4Method, "ModelOptNvFp4FusedMoE")):

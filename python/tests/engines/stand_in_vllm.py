@@ -102,6 +102,9 @@ def modules() -> dict[str, types.ModuleType]:
             self.moe = moe
             self.moe_quant_config = self.moe_kernel = None
 
+        def maybe_roundup_sizes(self, hidden_size, intermediate_size_per_partition, act_dtype, moe_parallel_config):
+            return hidden_size, intermediate_size_per_partition
+
     class Fp8MoEMethod(FusedMoEMethodBase):
         def __init__(self, quant_config, layer):
             raise AssertionError("no kernel of vLLM's is chosen")
@@ -126,9 +129,20 @@ def modules() -> dict[str, types.ModuleType]:
                        w13_weight_scale_2=((e, 2), torch.float32), w2_weight_scale_2=((e,), torch.float32),
                        w13_input_scale=((e, 2), torch.float32), w2_input_scale=((e,), torch.float32))
 
+    class GptOssMxfp4MoEMethod(FusedMoEMethodBase):
+        def __init__(self, moe):
+            raise AssertionError("no kernel of vLLM's is chosen")
+
+        def create_weights(self, layer, num_experts, hidden_size, intermediate_size_per_partition, params_dtype, **extra_weight_attrs):
+            e, n, k = num_experts, intermediate_size_per_partition, hidden_size
+            for name, rows, columns in (("w13", 2 * n, k), ("w2", k, n)):
+                parameters(layer, **{f"{name}_weight": ((e, rows, columns // 2), torch.uint8),
+                                     f"{name}_weight_scale": ((e, rows, columns // 32), torch.uint8), f"{name}_bias": ((e, rows), torch.bfloat16)})
+
     class MoEActivation(Enum):
         SILU = "silu"
         GELU = "gelu"
+        SWIGLUOAI = "swigluoai"
         SWIGLUOAI_UNINTERLEAVE = "swigluoai_uninterleave"
 
     class RoutedExperts(nn.Module):
@@ -198,6 +212,18 @@ def modules() -> dict[str, types.ModuleType]:
                 return UnquantizedLinearMethod() if isinstance(layer, ReplicatedLinear) else None
             return ModelOptLinearMethod() if isinstance(layer, ReplicatedLinear) else ModelOptNvFp4FusedMoE(self, layer.moe_config)
 
+    class GptOssMxfp4Config(QuantizationConfig):
+        @classmethod
+        def get_name(cls):
+            return "gpt_oss_mxfp4"
+
+        @classmethod
+        def from_config(cls, config):
+            return cls()
+
+        def get_quant_method(self, layer, prefix):
+            return UnquantizedLinearMethod() if isinstance(layer, ReplicatedLinear) else None
+
     registered: dict[str, type] = {}
 
     def register_quantization_config(name):
@@ -228,6 +254,7 @@ def modules() -> dict[str, types.ModuleType]:
     module(f"{layers}.quantization.base_config", QuantizationConfig=QuantizationConfig)
     module(f"{layers}.quantization.fp8", Fp8Config=Fp8Config, Fp8MoEMethod=Fp8MoEMethod)
     module(f"{layers}.quantization.modelopt", ModelOptNvFp4Config=ModelOptNvFp4Config, ModelOptNvFp4FusedMoE=ModelOptNvFp4FusedMoE)
+    module(f"{layers}.quantization.mxfp4", GptOssMxfp4Config=GptOssMxfp4Config, GptOssMxfp4MoEMethod=GptOssMxfp4MoEMethod)
     module(f"{layers}.quantization.utils.quant_utils", is_layer_skipped=is_layer_skipped)
     return made
 
