@@ -1,5 +1,5 @@
-"""Thresher's experts and gated MLPs as the quantisation `thresher` of vLLM (`--quantization thresher`), and its attention as the backend
-`CUSTOM` (`--attention-backend CUSTOM`)."""
+"""Thresher's experts, gated MLPs and linear layers as the quantisation `thresher` of vLLM (`--quantization thresher`), and its attention
+as the backend `CUSTOM` (`--attention-backend CUSTOM`)."""
 
 VLLM = ("0.33.0",)
 NAME = "thresher"

@@ -108,7 +108,7 @@ def plain_experts(w13: torch.Tensor, w2: torch.Tensor, **activation) -> MoE:
 
 
 def mxfp4_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:
-    """Of (values, exponents, biases or None) of either, gate and up by turns as gpt-oss has them, with 16-bit tokens. Values are kept
+    """Of (values, exponents, biases or None) of either, gate and up interleaved as gpt-oss has them, with 16-bit tokens. Values are kept
     exactly, in NVFP4."""
     gate_up, down = (Nvfp4.of_mxfp4(values.detach(), exponents.detach()) for values, exponents, _ in (w13, w2))
     return MoE(gate_up, down, order="interleaved", bias1=w13[2], down_bias=w2[2], dtype=dtype, **activation)
