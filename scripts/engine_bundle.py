@@ -1,29 +1,27 @@
 #!/usr/bin/env python3
 """Packs a serving engine, Thresher and its package for that engine into a few files, for a machine that reaches no package index.
 
-  engine_bundle.py make ENGINE BUILD FOLDER [--there FILE] [--part-mib N] [--whole]
+  engine_bundle.py make ENGINE BUILD FOLDER [--there FILE] [--part-mib N] [--whole] [--torch]
   engine_bundle.py unpack FOLDER SITE ENGINE
 
-make: fetches ENGINE (vllm or sglang) and what it needs by pip, for Python 3.12 on x86-64, and writes FOLDER/ENGINE.I-of-N.tar.xz of at
-    most N MiB each (48 MiB when left out), unless FOLDER has them. FOLDER/ENGINE.thresher.tar.xz has Thresher's wheels of BUILD, made by
-    `scripts/python.sh wheel BUILD`, and is always written anew.
-    FILE: `pip freeze` of that machine, whose packages are left out unless ENGINE asks for another version. Its torch is kept.
-unpack: the parts that FOLDER has into SITE, and Thresher anew. Exits with 1 and names them while some are missing.
-
-Without --whole, libraries keep their machine code for Hopper alone: the rest of a fat binary becomes zeros, which take no room when
-compressed. That halves the parts.
+make: fetches ENGINE (vllm or sglang) and what it needs by pip, for Python 3.12 on x86-64, and writes FOLDER/ENGINE.I-of-N of at most N MiB
+    each (48 when left out), unless FOLDER has them. FOLDER/ENGINE-thresher.I-of-N have Thresher's wheels of BUILD, made by
+    `scripts/python.sh wheel BUILD`, and are always written anew.
+    FILE: `pip freeze` of that machine, whose packages are left out unless ENGINE asks for another version.
+    --torch: brings the torch that ENGINE asks for, too; without it that of FILE is used.
+    --whole: keeps all machine code in libraries. Without it a fat binary's is kept for Hopper alone, and the rest becomes zeros, which
+    take no room when compressed. That halves the parts.
+unpack: into SITE, as soon as FOLDER has had all parts in this and earlier calls. Exits with 1 and names them while some are missing.
 """
 
 import argparse
 import json
-import lzma
 import pathlib
 import re
 import shutil
 import struct
 import subprocess
 import sys
-import tarfile
 import tempfile
 import zipfile
 
@@ -38,7 +36,9 @@ LEFT_OUT = {
                "modelscope", "smg-grpc-servicer", "numba", "timm", "scipy", "py-spy", "soundfile", "ipython", "datasets", "gguf",
                "deepseek-recipe", "tml-renderers"),
 }
-# Brought whatever they ask for, which is a newer torch.
+# Of torch, what else is of its version; the machine's other libraries of CUDA serve it.
+TORCH = ("torch", "triton", "nvidia-nccl-cu13", "nvidia-cusparselt-cu13")
+# Brought without what they ask for, which is a newer torch.
 WITHOUT_NEEDS = ("sglang-kernel",)
 # Of the engine's own wheel.
 FILES_LEFT_OUT = re.compile(r"_vllm_fa2_C|vllm/vllm-rs$|_flashkda_C|_deepselect_C|_qutlass_C|third_party/fmha_sm100/|/hip/|\.pyi$|swagger")
@@ -48,7 +48,7 @@ PYTHON = ["--only-binary=:all:", "--python-version", "3.12", "--implementation",
           *(f"--platform=manylinux_2_{minor}_x86_64" for minor in range(39, 4, -1)), "--platform=manylinux2014_x86_64",
           "--platform=linux_x86_64", "--platform=any"]
 HOPPER = 90
-_PRESET, _LARGE = 6, 1 << 20
+LIBRARY = re.compile(r"\.so(\.\d+)*$")
 FAT_BINARY = b"\x50\xed\x55\xba"
 PTX, CUBIN = 1, 2
 
@@ -68,23 +68,25 @@ def requirements(wheel: pathlib.Path) -> list[str]:
     return [line.removeprefix("Requires-Dist: ") for line in text.splitlines() if line.startswith("Requires-Dist: ") and "extra ==" not in line]
 
 
-def fetched(engine: str, folder: pathlib.Path, there: dict[str, str]) -> list[pathlib.Path]:
+def fetched(engine: str, folder: pathlib.Path, there: dict[str, str], brings_torch: bool) -> list[pathlib.Path]:
     """The wheels that the machine lacks, the engine's own first."""
     wheels = folder / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
     pip("download", "--no-deps", *PYTHON, "-d", str(wheels), f"{engine}=={RELEASES[engine]}")
     own = next(wheels.glob(f"{engine}-{RELEASES[engine]}-*.whl"))
-    asked = [one for one in requirements(own) if normal(re.split(r"[^\w.-]", one)[0]) not in LEFT_OUT[engine]]
+    own_torch = TORCH if brings_torch else ()
+    left_out = {*LEFT_OUT[engine], *OTHERS_LEFT_OUT} - {*own_torch}
+    asked = [one for one in requirements(own) if normal(re.split(r"[^\w.-]", one)[0]) not in left_out]
     wanted, constraints, report = folder / "wanted.txt", folder / "constraints.txt", folder / "report.json"
-    alone = [one for one in asked if one.partition("==")[0] in WITHOUT_NEEDS]
+    alone = [one for one in asked if one.partition("==")[0] in WITHOUT_NEEDS and not brings_torch]
     wanted.write_text("".join(f"{one}\n" for one in asked if one not in alone))
-    constraints.write_text(f"torch=={there.get('torch', '2.11.0')}\n")
+    constraints.write_text("" if brings_torch else f"torch=={there.get('torch', '2.11.0')}\n")
     pip("install", "--dry-run", "--ignore-installed", "--ignore-requires-python", "--target", str(folder / "none"), *PYTHON,
         "--report", str(report), "-c", str(constraints), "-r", str(wanted))
     found = {normal(one["metadata"]["name"]): one["metadata"]["version"] for one in json.loads(report.read_text())["install"]}
     pinned = {normal(one.partition("==")[0].partition("[")[0]) for one in asked if "==" in one}
     missing = [f"{name}=={version}" for name, version in found.items()
-               if name not in OTHERS_LEFT_OUT and name != "torch" and not name.startswith(("nvidia-", "cuda-toolkit"))
+               if name in own_torch or name not in left_out and not name.startswith(("nvidia-", "cuda-toolkit"))
                and (name not in there or name in pinned and there[name] not in ("", version))] + alone
     pip("download", "--no-deps", *PYTHON, "-d", str(wheels), *missing)
     names = {normal(one.partition("==")[0]) for one in missing}
@@ -132,36 +134,20 @@ def unpacked(wheels: list[pathlib.Path], site: pathlib.Path, is_whole: bool = Fa
                 data = opened.read(one)
                 path = site / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data if is_whole or not name.endswith(".so") else hopper_alone(data))
+                path.write_bytes(data if is_whole or not LIBRARY.search(name) else hopper_alone(data))
 
 
-def compressed(path: pathlib.Path) -> int:
-    """About how many bytes a file takes in a part: small ones compress well together."""
-    size = path.stat().st_size
-    return len(lzma.compress(path.read_bytes(), preset=_PRESET)) if size > _LARGE else size // 6 + 64
-
-
-def packed(site: pathlib.Path, folder: pathlib.Path, engine: str, part_bytes: int) -> None:
-    """Large files first, each in the first part that has room."""
-    parts: list[list[pathlib.Path]] = []
-    room: list[int] = []
-    for size, path in sorted(((compressed(one), one) for one in site.rglob("*") if one.is_file()), reverse=True):
-        if size > part_bytes:
-            raise SystemExit(f"{path.relative_to(site)} takes {size} bytes, more than a part of {part_bytes}")
-        at = next((i for i, left in enumerate(room) if left >= size), len(parts))
-        if at == len(parts):
-            parts.append([])
-            room.append(part_bytes)
-        parts[at].append(path)
-        room[at] -= size
-    for at, paths in enumerate(parts, 1):
-        archive(folder / f"{engine}.{at}-of-{len(parts)}.tar.xz", site, sorted(paths))
-
-
-def archive(file: pathlib.Path, site: pathlib.Path, paths: list[pathlib.Path]) -> None:
-    with tarfile.open(file, "w:xz", preset=_PRESET) as opened:
-        for path in paths:
-            opened.add(path, str(path.relative_to(site)))
+def packed(site: pathlib.Path, stem: pathlib.Path, part_bytes: int) -> None:
+    """One archive, in parts that are put together before it is unpacked."""
+    whole = stem.with_name(f"{stem.name}.tar.xz")
+    names = sorted(one.name for one in site.iterdir())
+    with open(whole, "wb") as file:
+        subprocess.run(["tar", "-C", str(site), "--sort=name", "--use-compress-program=xz -T0 -6", "-cf", "-", *names], stdout=file, check=True)
+    data = whole.read_bytes()
+    count = -(-len(data) // part_bytes)
+    for at in range(count):
+        stem.with_name(f"{stem.name}.{at + 1}-of-{count}").write_bytes(data[at * part_bytes : (at + 1) * part_bytes])
+    whole.unlink()
 
 
 def make(given: argparse.Namespace) -> None:
@@ -172,32 +158,37 @@ def make(given: argparse.Namespace) -> None:
     own = [*built.glob("portable/thresher-*.whl"), *built.glob(f"engines/thresher_{given.engine}-*.whl")]
     if len(own) != 2:
         raise SystemExit(f"{built} holds {len(own)} of Thresher's two wheels: run scripts/python.sh wheel {given.build} first")
-    if not any(folder.glob(f"{given.engine}.*-of-*.tar.xz")):
-        site = folder / f"{given.engine}.site"
-        shutil.rmtree(site, ignore_errors=True)
-        unpacked(fetched(given.engine, folder, there), site, given.whole)
-        packed(site, folder, given.engine, given.part_mib << 20)
-    with tempfile.TemporaryDirectory() as site:
-        unpacked(own, pathlib.Path(site))
-        files = sorted(one for one in pathlib.Path(site).rglob("*") if one.is_file())
-        archive(folder / f"{given.engine}.thresher.tar.xz", pathlib.Path(site), files)
-    for part in sorted(folder.glob(f"{given.engine}.*.tar.xz")):
+    made = {given.engine: lambda: fetched(given.engine, folder, there, given.torch), f"{given.engine}-thresher": lambda: own}
+    for name, wheels in made.items():
+        old = [*folder.glob(f"{name}.*-of-*")]
+        if old and name == given.engine:
+            continue
+        for one in old:
+            one.unlink()
+        with tempfile.TemporaryDirectory(dir=folder) as site:
+            unpacked(wheels(), pathlib.Path(site), given.whole)
+            packed(pathlib.Path(site), folder / name, given.part_mib << 20)
+    for part in sorted(folder.glob(f"{given.engine}*-of-*")):
         print(part, f"{part.stat().st_size / 2**20:.1f} MiB")
 
 
 def unpack(given: argparse.Namespace) -> None:
     site = pathlib.Path(given.site)
-    done = site / ".parts"
-    done.mkdir(parents=True, exist_ok=True)
-    own = f"{given.engine}.thresher.tar.xz"
-    for part in sorted(pathlib.Path(given.folder).glob(f"{given.engine}.*.tar.xz")):
-        if part.name == own or not (done / part.name).exists():
-            subprocess.run(["tar", "-C", str(site), "-xJf", str(part)], check=True)
-            (done / part.name).touch()
-    names = {one.name for one in done.glob(f"{given.engine}.*")}
-    count = next((int(found[1]) for found in map(re.compile(r".*-of-(\d+)\.").match, names) if found), None)
-    wanted = [own, *([f"{given.engine}.{at}-of-{count}.tar.xz" for at in range(1, count + 1)] if count else [f"the parts of {given.engine}"])]
-    missing = [one for one in wanted if one not in names]
+    kept = site / ".parts"
+    kept.mkdir(parents=True, exist_ok=True)
+    missing = []
+    for name in (given.engine, f"{given.engine}-thresher"):
+        brought = [*pathlib.Path(given.folder).glob(f"{name}.*-of-*")]
+        for part in brought:
+            shutil.copy(part, kept)
+        parts = [*kept.glob(f"{name}.*-of-*")]
+        count = int(parts[0].name.rpartition("-")[2]) if parts else 1
+        wanted = [kept / f"{name}.{at}-of-{count}" for at in range(1, count + 1)]
+        lacking = [one.name if parts else f"the parts of {name}" for one in wanted if not one.exists()]
+        missing += lacking
+        if brought and not lacking:
+            whole = b"".join(part.read_bytes() for part in wanted)
+            subprocess.run(["tar", "-C", str(site), "--use-compress-program=xz -T0", "-xf", "-"], input=whole, check=True)
     if missing:
         print(f"still missing: {', '.join(missing)}")
         raise SystemExit(1)
@@ -213,6 +204,7 @@ def main() -> None:
     making.add_argument("--there")
     making.add_argument("--part-mib", type=int, default=48)
     making.add_argument("--whole", action="store_true")
+    making.add_argument("--torch", action="store_true")
     making.set_defaults(run=make)
     unpacking = commands.add_parser("unpack")
     unpacking.add_argument("folder")

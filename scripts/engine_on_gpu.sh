@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A serving engine on a machine with a GPU that reaches no package index: the first command is for the machine that does, the other for
-# that with the GPU. It has Python 3.12 with torch 2.11, and needs no more.
-# usage: scripts/engine_on_gpu.sh bundle ENGINE BUILD FOLDER [THERE]
-#            packs ENGINE (vllm or sglang) and what else is needed into FOLDER/ENGINE.I-of-N.tar.xz of at most ${PART_MIB:-48} MiB, unless
-#            they are there, and Thresher's wheels of BUILD into FOLDER/ENGINE.thresher.tar.xz. THERE: `pip freeze` of the machine with
-#            the GPU, whose packages are not brought again.
+# that with the GPU, which has Python 3.12 and, for vLLM, torch 2.11.
+# usage: scripts/engine_on_gpu.sh bundle ENGINE BUILD FOLDER [OPTION...]
+#            packs ENGINE (vllm or sglang) and what else is needed into FOLDER/ENGINE.I-of-N of at most 48 MiB, unless they are there, and
+#            Thresher's wheels of BUILD into FOLDER/ENGINE-thresher.I-of-N. Options are those of scripts/engine_bundle.py: --there FILE,
+#            `pip freeze` of the machine with the GPU, spares what it has; SGLang needs --torch, since its kernels run with its torch alone.
 #        scripts/engine_on_gpu.sh serve ENGINE FOLDER OUT [OPTION... MODEL:OPTION...]
 #            unpacks the parts that FOLDER has into a folder that is kept, ${SITE:-thresher-engine of the temporary files}. With all parts
 #            there it serves by bench/serve_engine.py, whose options and runs follow, and leaves OUT/ENGINE.json and logs. While some
@@ -19,7 +19,7 @@ case $action in
     build=${3:?a build folder}
     folder=${4:?a folder for the parts}
     [ -n "${WHEELS_ARE_MADE:-}" ] || scripts/python.sh wheel "$build"
-    python3 scripts/engine_bundle.py make "$engine" "$build" "$folder" ${5:+--there "$5"} --part-mib "${PART_MIB:-48}"
+    python3 scripts/engine_bundle.py make "$engine" "$build" "$folder" "${@:5}"
     ;;
   serve)
     folder=${3:?the folder of the parts}

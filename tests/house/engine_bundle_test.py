@@ -3,9 +3,10 @@ import argparse
 import contextlib
 import io
 import pathlib
+import random
+import shutil
 import struct
 import sys
-import tarfile
 import tempfile
 import unittest
 
@@ -48,43 +49,31 @@ class Code(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
-    def test_large_files_are_packed_in_as_few_parts_as_hold_them(self):
+    def test_parts_come_in_any_order_in_several_calls(self):
         with tempfile.TemporaryDirectory() as folder:
-            site, known = pathlib.Path(folder, "site"), engine_bundle.compressed
-            site.mkdir()
-            sizes = {"a": 6, "b": 5, "c": 4, "d": 3}
-            for name in sizes:
-                (site / name).write_text(name)
-            engine_bundle.compressed = lambda path: sizes[path.name]
-            try:
-                engine_bundle.packed(site, pathlib.Path(folder), "vllm", 10)
-            finally:
-                engine_bundle.compressed = known
-            names = [sorted(tarfile.open(one).getnames()) for one in sorted(pathlib.Path(folder).glob("*.tar.xz"))]
-            self.assertEqual(names, [["a", "c"], ["b", "d"]])
-
-    def test_parts_come_one_after_the_other(self):
-        with tempfile.TemporaryDirectory() as folder:
-            carried, site = pathlib.Path(folder, "carried"), pathlib.Path(folder, "site")
-            carried.mkdir()
+            source, made, carried, site = (pathlib.Path(folder, name) for name in ("source", "made", "carried", "site"))
+            for one in (source / "package", made, carried):
+                one.mkdir(parents=True)
+            whole = random.Random(20261129).randbytes(2500)
+            (source / "package" / "library.so").write_bytes(whole)
+            engine_bundle.packed(source, made / "vllm", 1000)
+            (source / "package" / "library.so").write_bytes(b"own")
+            engine_bundle.packed(source, made / "vllm-thresher", 1000)
+            names = sorted(one.name for one in made.iterdir())
+            self.assertEqual(names, ["vllm-thresher.1-of-1", "vllm.1-of-3", "vllm.2-of-3", "vllm.3-of-3"])
             given = argparse.Namespace(engine="vllm", folder=str(carried), site=str(site))
-            made = {}
-            for name, text in (("1-of-2", "one"), ("2-of-2", "two"), ("thresher", "own")):
-                file = pathlib.Path(folder, name)
-                file.write_text(text)
-                made[name] = carried / f"vllm.{name}.tar.xz"
-                engine_bundle.archive(made[name], pathlib.Path(folder), [file])
-            brought = {name: path.read_bytes() for name, path in made.items()}
-            for path in made.values():
-                path.unlink()
-            for name, missing in (("1-of-2", ["vllm.thresher.tar.xz", "vllm.2-of-2.tar.xz"]), ("thresher", ["vllm.2-of-2.tar.xz"]), ("2-of-2", [])):
-                made[name].write_bytes(brought[name])
+            for name, missing in (("vllm.2-of-3", ["vllm.1-of-3", "vllm.3-of-3", "the parts of vllm-thresher"]),
+                                  ("vllm-thresher.1-of-1", ["vllm.1-of-3", "vllm.3-of-3"]), ("vllm.3-of-3", ["vllm.1-of-3"]), ("vllm.1-of-3", [])):
+                shutil.copy(made / name, carried)
                 said = io.StringIO()
                 with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
                     engine_bundle.unpack(given)
                 self.assertEqual(said.getvalue(), f"still missing: {', '.join(missing)}\n" if missing else "")
-                made[name].unlink()  # the next call brings another
-            self.assertEqual([(site / name).read_text() for name in brought], ["one", "two", "own"])
+                (carried / name).unlink()  # the next call brings another
+            self.assertEqual((site / "package" / "library.so").read_bytes(), whole)
+            shutil.copy(made / "vllm-thresher.1-of-1", carried)
+            engine_bundle.unpack(given)
+            self.assertEqual((site / "package" / "library.so").read_bytes(), b"own")
 
 
 if __name__ == "__main__":
