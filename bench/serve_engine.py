@@ -47,7 +47,7 @@ def all_runs(engine: str) -> list[str]:
         if option not in ("products", "both"):
             return True
         is_quantized = draw_model.split_name(model)[1] != "bf16"
-        return is_quantized if engine == "vllm" else "num_experts" in draw_model.config_of(model)
+        return is_quantized if engine == "vllm" else "a3b" in model
 
     return [f"{model}:{option}" for model in draw_model.MODELS for option in OPTIONS[engine] if is_one(model, option)]
 
@@ -146,13 +146,12 @@ class OwnBenchmark:
 
 
 def end(server: subprocess.Popen) -> None:
+    """With all its processes, which hold the GPU's memory."""
     for name in (signal.SIGINT, signal.SIGKILL):
         try:
             os.killpg(server.pid, name)
             server.wait(20)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
+        except (ProcessLookupError, subprocess.TimeoutExpired):
             continue
 
 
