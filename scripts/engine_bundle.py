@@ -142,7 +142,7 @@ def packed(site: pathlib.Path, stem: pathlib.Path, part_bytes: int) -> None:
     whole = stem.with_name(f"{stem.name}.tar.xz")
     names = sorted(one.name for one in site.iterdir())
     with open(whole, "wb") as file:
-        subprocess.run(["tar", "-C", str(site), "--sort=name", "--use-compress-program=xz -T0 -6", "-cf", "-", *names], stdout=file, check=True)
+        subprocess.run(["tar", "-C", str(site), "--sort=name", "--use-compress-program=xz -T0 -3", "-cf", "-", *names], stdout=file, check=True)
     data = whole.read_bytes()
     count = -(-len(data) // part_bytes)
     for at in range(count):

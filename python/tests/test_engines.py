@@ -395,6 +395,7 @@ def expect_linear(layer, format, rows, bias=None):
 @torch.inference_mode()
 def test_vllm_linear_layers(vllm, format, kind, rows, products):
     layer = getattr(vllm.layers["linear"], kind)(K, rows, False, vllm.config.from_config(CHECKPOINTS[format]), "model.layers.0.self_attn.some_proj")
+    assert layer.requires_unquantized_input  # before weights are loaded
     expect_linear(layer, format, rows)
     # Blocks of the third matrix begin within one of the second's; the global scales of all three differ.
     assert len(layer.thresher.parts) == (products or (2 if format == "fp8" else 3))

@@ -44,13 +44,13 @@ class LinearMethod(LinearMethodBase):
                        params_dtype: torch.dtype, **named):
         self.rows, self.dtype, self.most_rows = output_partition_sizes, params_dtype, most_rows()
         self.own.create_weights(layer, input_size_per_partition, output_partition_sizes, input_size, output_size, params_dtype, **named)
+        layer.requires_unquantized_input = True  # whatever the own method's kernel would take; models ask before weights are loaded
 
     def process_weights_after_loading(self, layer) -> None:
         bias = _bias_of(layer)
         self.has_bias = bias is not None
         names = [name for name, _ in layer.named_parameters(recurse=False) if name != "bias"]
         engines.release(layer, lambda: self.linears(layer, self.rows, self.dtype, bias), *names, rows=self.most_rows)
-        layer.requires_unquantized_input = True  # whatever the own method's kernel would have taken
 
     def apply(self, layer, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         if (bias is None) == self.has_bias:
