@@ -298,24 +298,26 @@ def test_vllm_experts_of_gpt_oss_have_biases_and_their_activation(vllm):
 def mlp_kinds(vllm):
     """Modules as models have them, with what the activation is given as it is, and changed on the way."""
     linear, silu = vllm.layers["linear"].MergedColumnParallelLinear, vllm.layers["activation"].SiluAndMul
+    row = vllm.layers["linear"].RowParallelLinear
 
     class Gated(torch.nn.Module):
-        def __init__(self, config, bias=False, activation=silu):
+        def __init__(self, config, bias=False, activation=silu, down_bias=False):
             super().__init__()
             self.gate_up_proj = linear(K, [N, N], bias, config, "model.layers.0.mlp.gate_up_proj")
-            self.down_proj = torch.nn.Identity()
+            self.down_proj = row(N, [K], down_bias, config, "model.layers.0.mlp.down_proj")
             self.act_fn = activation()
 
         def forward(self, x):
             x, _ = self.gate_up_proj(x)
             x = self.act_fn(x)
-            return self.down_proj(x)
+            x, _ = self.down_proj(x)
+            return x
 
     class Fused(Gated):
         def forward(self, x):
             gate_up, _ = self.gate_up_proj(x)
             x = (lambda act_fn, x, linear: act_fn(x))(self.act_fn, gate_up, self.down_proj)
-            return self.down_proj(x)
+            return self.down_proj(x)[0]
 
     class Multiplied(Gated):
         def forward(self, x):
@@ -323,6 +325,19 @@ def mlp_kinds(vllm):
             x[:, :N] *= 0.5
             x = self.act_fn(x)
             return self.down_proj(x)
+
+    class Scaled(Gated):
+        def forward(self, x):
+            gate_up, _ = self.gate_up_proj(x)
+            x = self.act_fn(gate_up)
+            x *= 0.5
+            return self.down_proj(x)
+
+    class ScaledThere(Gated):
+        def forward(self, x):
+            gate_up, _ = self.gate_up_proj(x)
+            x = self.act_fn(gate_up)
+            return self.down_proj(0.5 * x)
 
     class Chosen(Gated):
         def forward(self, x):
@@ -337,7 +352,7 @@ def mlp_kinds(vllm):
             x = self.act_fn(gate_up)
             return self.down_proj(x + first[: x.shape[-1]])
 
-    return Gated, Fused, Multiplied, Chosen, Read
+    return Gated, Fused, Multiplied, Scaled, ScaledThere, Chosen, Read
 
 
 @pytest.mark.parametrize("format", ["fp8", "nvfp4"])
@@ -346,20 +361,18 @@ def mlp_kinds(vllm):
 def test_vllm_dense_gated_mlp(vllm, format, kind):
     assert "GateUpMethod" in vllm.layers["linear"].WEIGHT_LOADER_V2_SUPPORTED
     module = mlp_kinds(vllm)[kind](vllm.config.from_config(CHECKPOINTS[format]))
-    layer = module.gate_up_proj
-    random = np.random.default_rng(6)
-    if format == "fp8":
-        values, scales, dense = fp8_matrix(random, 2, 2 * N, K)
-        fill(layer, dict(weight=values, weight_scale_inv=scales))
-    else:
-        values, scales, global_scales, dense = nvfp4_matrix(random, 2, 2 * N, K)
-        fill(layer, dict(weight=values, weight_scale=scales, weight_scale_2=global_scales))
-    layer.quant_method.process_weights_after_loading(layer)
-    assert not list(module.parameters()) and layer.requires_unquantized_input
-    x = numbers(random, 7, K)
-    rows = fp8_tokens(floats(x)) if format == "fp8" else floats(x)
-    definition.check(floats(module(x)), *definition.dual_gemm(rows, *np.split(dense, 2)))
-    assert module(x.reshape(1, 7, K)).shape == (1, 7, N)
+    random, dense = np.random.default_rng(6), []
+    for layer, halves, rows, columns in ((module.gate_up_proj, 2, 2 * N, K), (module.down_proj, 1, K, N)):
+        made = (fp8_matrix if format == "fp8" else nvfp4_matrix)(random, halves, rows, columns)
+        fill(layer, dict(zip(("weight", "weight_scale_inv") if format == "fp8" else ("weight", "weight_scale", "weight_scale_2"), made[:-1])))
+        dense.append(made[-1][None])
+    for layer in (module.gate_up_proj, module.down_proj):
+        layer.quant_method.process_weights_after_loading(layer)
+        assert layer.requires_unquantized_input
+    assert not list(module.parameters())
+    x, tokens = numbers(random, 7, K), fp8_tokens if format == "fp8" else lambda rows: rows.astype(np.float64)
+    definition.check(floats(module(x)), *experts_of(floats(x), np.zeros((7, 1), int), np.ones((7, 1)), *dense, tokens=tokens))
+    assert module(x.reshape(1, 7, K)).shape == (1, 7, K)
 
 
 def linear_weights(format, rows, depth=K, seed=6):
@@ -453,10 +466,12 @@ def test_vllm_gate_up_of_what_is_no_gated_mlp_is_linear(vllm):
 
     gated, _, *others = mlp_kinds(vllm)
     config = vllm.config.from_config(CHECKPOINTS["fp8"])
-    for module in (*(kind(config) for kind in others), gated(config, bias=True), gated(config, activation=Other)):
+    made = [kind(config) for kind in others]
+    for module in (*made, gated(config, bias=True), gated(config, activation=Other), gated(config, down_bias=True)):
         layer = module.gate_up_proj
-        assert not layer.quant_method.is_fused and type(module.act_fn) in (vllm.layers["activation"].SiluAndMul, Other)
+        assert not layer.quant_method.down and type(module.act_fn) in (vllm.layers["activation"].SiluAndMul, Other)
         expect_linear(layer, "fp8", [N, N], (lambda layer: layer.bias) if layer.bias is not None else None)
+        assert not module.down_proj.quant_method.is_done
 
 
 @torch.inference_mode()

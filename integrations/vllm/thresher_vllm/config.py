@@ -3,9 +3,9 @@
 from typing import Any
 
 import torch
-from thresher.torch import engines
+from thresher.torch import GatedMLP, engines
 from vllm.model_executor.layers.fused_moe import RoutedExperts
-from vllm.model_executor.layers.linear import MergedColumnParallelLinear, UnquantizedLinearMethod
+from vllm.model_executor.layers.linear import MergedColumnParallelLinear, RowParallelLinear, UnquantizedLinearMethod
 from vllm.model_executor.layers.quantization import register_quantization_config
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
 from vllm.model_executor.layers.quantization.fp8 import Fp8Config
@@ -15,7 +15,7 @@ from vllm.model_executor.layers.quantization.utils.quant_utils import is_layer_s
 
 from . import NAME
 from .experts import Fp8Method, ModelOptNvfp4Method, Mxfp4Method
-from .gated_mlp import GateUpMethod
+from .gated_mlp import DownMethod, GateUpMethod
 from .linear import LinearMethod, is_taken
 
 _OLDEST = 90  # a Hopper
@@ -33,7 +33,10 @@ class _Checkpoint:
         if not is_taken(layer, prefix) or isinstance(method, UnquantizedLinearMethod):
             return method
         is_gate_up = type(layer) is MergedColumnParallelLinear and prefix.endswith("gate_up_proj") and len(layer.output_sizes) == 2
-        return GateUpMethod(method, self.linears, self.gate_up) if is_gate_up else LinearMethod(method, self.linears)
+        if is_gate_up:
+            return GateUpMethod(method, self.linears, self.gated_mlp)
+        is_down = type(layer) is RowParallelLinear and prefix.endswith("down_proj")
+        return (DownMethod if is_down else LinearMethod)(method, self.linears)
 
 
 class ThresherFp8Config(_Checkpoint, Fp8Config):
@@ -51,8 +54,8 @@ class ThresherFp8Config(_Checkpoint, Fp8Config):
         return engines.fp8_linears(layer.weight, layer.weight_scale_inv, rows, dtype, bias)
 
     @staticmethod
-    def gate_up(layer, dtype) -> engines.GateUp:
-        return engines.GateUp(*engines.fp8_gate_up(layer.weight, layer.weight_scale_inv), dtype)
+    def gated_mlp(gate_up, down, dtype) -> GatedMLP:
+        return engines.fp8_gated_mlp(*((one.weight, one.weight_scale_inv) for one in (gate_up, down)), dtype)
 
 
 class ThresherNvfp4Config(_Checkpoint, ModelOptNvFp4Config):
@@ -68,8 +71,8 @@ class ThresherNvfp4Config(_Checkpoint, ModelOptNvFp4Config):
         return engines.nvfp4_linears(layer.weight, layer.weight_scale, layer.weight_scale_2, rows, dtype, bias)
 
     @staticmethod
-    def gate_up(layer, dtype) -> engines.GateUp:
-        return engines.GateUp(*engines.nvfp4_gate_up(layer.weight, layer.weight_scale, layer.weight_scale_2), dtype)
+    def gated_mlp(gate_up, down, dtype) -> GatedMLP:
+        return engines.nvfp4_gated_mlp(*((one.weight, one.weight_scale, one.weight_scale_2) for one in (gate_up, down)), dtype)
 
 
 class ThresherMxfp4Config(GptOssMxfp4Config):

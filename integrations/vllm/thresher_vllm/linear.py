@@ -49,13 +49,22 @@ class LinearMethod(LinearMethodBase):
     def process_weights_after_loading(self, layer) -> None:
         bias = _bias_of(layer)
         self.has_bias = bias is not None
-        names = [name for name, _ in layer.named_parameters(recurse=False) if name != "bias"]
-        engines.release(layer, lambda: self.linears(layer, self.rows, self.dtype, bias), *names, rows=self.most_rows)
+        self.release(layer, lambda: self.linears(layer, self.rows, self.dtype, bias))
+
+    def release(self, layer, make) -> None:
+        engines.release(layer, make, rows=self.most_rows)
+        give_up(layer)
 
     def apply(self, layer, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         if (bias is None) == self.has_bias:
             engines.refuse(f"a linear layer was made {'with' if bias is None else 'without'} its bias and is called otherwise")
         return layer.thresher(x)
+
+
+def give_up(layer) -> None:
+    """Its parameters, but a bias, which the layer hands on."""
+    for name in [name for name, _ in layer.named_parameters(recurse=False) if name != "bias"]:
+        delattr(layer, name)
 
 
 def _bias_of(layer) -> torch.Tensor | None:

@@ -181,8 +181,7 @@ def vllm_gated_mlp(config) -> None:
         for layer in (module.gate_up_proj, module.down_proj):
             layer.quant_method.process_weights_after_loading(layer)
         assert not list(module.parameters())
-        hidden = config.gate_up(given, torch.bfloat16)(x)
-        assert torch.equal(module(x), config.linears(below, [K], torch.bfloat16, None)(hidden))
+        assert torch.equal(module(x), config.gated_mlp(given, below, torch.bfloat16)(x))
 
 
 def vllm_linear_layers(config) -> None:

@@ -89,6 +89,8 @@ def modules() -> dict[str, types.ModuleType]:
         pass
 
     class RowParallelLinear(ReplicatedLinear):
+        input_is_parallel = True
+
         def given_bias(self):
             return None if self.tp_rank > 0 else super().given_bias()
 

@@ -16,10 +16,8 @@ from torch import nn
 from .._errors import UnsupportedError
 from .._fp8 import Fp8
 from .._nvfp4 import Nvfp4
-from . import pack
 from ._state import Stated
-from ._module_weights import buckets, operand_of, short, tokens_of
-from .modules import Linear, MoE
+from .modules import GatedMLP, Linear, MoE
 
 _BLOCK = 128
 _GROUP = 16
@@ -102,6 +100,16 @@ def fp8_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:
     return MoE(fp8_gate_up(*w13), _fp8(*w2), dtype=dtype, tokens="fp8_block", **activation)
 
 
+def fp8_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP:
+    """Of (values, scales of blocks of 128 by 128) of either, gate before up. Tokens are rounded to FP8, with a scale for 128 of a row."""
+    return GatedMLP(*fp8_gate_up(*gate_up), _fp8(*down), dtype=dtype, tokens="fp8_block")
+
+
+def nvfp4_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP:
+    """Of (values, scales, global scales) of either, gate before up, with 16-bit tokens."""
+    return GatedMLP(*nvfp4_gate_up(*gate_up), _nvfp4(*down), dtype=dtype)
+
+
 def plain_experts(w13: torch.Tensor, w2: torch.Tensor, **activation) -> MoE:
     """Of 16-bit weights, with tokens of their type."""
     return MoE(w13, w2, order="gate_first", **activation)
@@ -122,32 +130,6 @@ def expect_block(layer: str, block: list[int] | None) -> None:
 def expect_group(layer: str, group: int) -> None:
     if group != _GROUP:
         refuse(f"{layer}: NVFP4 weights have scales of {group}, expected {_GROUP}")
-
-
-class GateUp(Stated):
-    """silu(gate·x) ∘ (up·x) with packed weights, from x [..., K] to [..., N]; x and the result are of the 16-bit type `dtype`."""
-
-    weights: torch.Tensor
-
-    def __init__(self, gate: Nvfp4 | Fp8, up: Nvfp4 | Fp8, dtype: torch.dtype):
-        super().__init__()
-        self.tokens = tokens_of("fp8_block" if isinstance(gate, Fp8) else None)
-        self.dtype = dtype
-        found = self.hold("weights", pack, gate, up)
-        self.n, self.k = found.n, found.k
-
-    def said(self) -> dict:
-        return dict(tokens=self.tokens, dtype=short(self.dtype))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        values, scales = operand_of(x.reshape(-1, x.shape[-1]), self.tokens)
-        result = torch.ops.thresher.dual_gemm_packed(values, self.weights, self.n, out_dtype=self.dtype, **scales)
-        return result.reshape(*x.shape[:-1], self.n)
-
-    def warm(self, rows: list[int], choices: int) -> None:
-        """As MoE.warm."""
-        for count in buckets(rows):
-            self(torch.zeros(count, self.k, dtype=self.dtype, device=self.weights.device))
 
 
 class Linears(nn.Module):
