@@ -15,6 +15,7 @@ unpack: into SITE, as soon as FOLDER has had all parts in this and earlier calls
 """
 
 import argparse
+import filecmp
 import json
 import pathlib
 import re
@@ -178,15 +179,16 @@ def unpack(given: argparse.Namespace) -> None:
     kept.mkdir(parents=True, exist_ok=True)
     missing = []
     for name in (given.engine, f"{given.engine}-thresher"):
-        brought = [*pathlib.Path(given.folder).glob(f"{name}.*-of-*")]
-        for part in brought:
+        found = pathlib.Path(given.folder).glob(f"{name}.*-of-*")
+        new = [one for one in found if not (kept / one.name).exists() or not filecmp.cmp(one, kept / one.name, shallow=False)]
+        for part in new:
             shutil.copy(part, kept)
         parts = [*kept.glob(f"{name}.*-of-*")]
         count = int(parts[0].name.rpartition("-")[2]) if parts else 1
         wanted = [kept / f"{name}.{at}-of-{count}" for at in range(1, count + 1)]
         lacking = [one.name if parts else f"the parts of {name}" for one in wanted if not one.exists()]
         missing += lacking
-        if brought and not lacking:
+        if new and not lacking:
             whole = b"".join(part.read_bytes() for part in wanted)
             subprocess.run(["tar", "-C", str(site), "--use-compress-program=xz -T0", "-xf", "-"], input=whole, check=True)
     if missing:

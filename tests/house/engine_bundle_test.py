@@ -73,7 +73,11 @@ class Parts(unittest.TestCase):
             self.assertEqual((site / "package" / "library.so").read_bytes(), whole)
             shutil.copy(made / "vllm-thresher.1-of-1", carried)
             engine_bundle.unpack(given)
-            self.assertEqual((site / "package" / "library.so").read_bytes(), b"own")
+            self.assertEqual((site / "package" / "library.so").read_bytes(), whole)  # what was unpacked already is not unpacked again
+            (source / "package" / "library.so").write_bytes(b"newer")
+            engine_bundle.packed(source, carried / "vllm-thresher", 1000)
+            engine_bundle.unpack(given)
+            self.assertEqual((site / "package" / "library.so").read_bytes(), b"newer")
 
 
 if __name__ == "__main__":
