@@ -38,11 +38,12 @@ LEFT_OUT = {
                "deepseek-recipe", "tml-renderers"),
 }
 # Of torch, what else is of its version; the machine's other libraries of CUDA serve it.
-TORCH = ("torch", "triton", "nvidia-nccl-cu13", "nvidia-cusparselt-cu13")
+TORCH = ("torch", "triton", "nvidia-nccl-cu13")
 # Brought without what they ask for, which is a newer torch.
 WITHOUT_NEEDS = ("sglang-kernel",)
-# Of the engine's own wheel.
-FILES_LEFT_OUT = re.compile(r"_vllm_fa2_C|vllm/vllm-rs$|_flashkda_C|_deepselect_C|_qutlass_C|third_party/fmha_sm100/|/hip/|\.pyi$|swagger")
+# Other GPUs, profilers and servers.
+FILES_LEFT_OUT = re.compile(r"_vllm_fa2_C|vllm/vllm-rs$|_flashkda_C|_deepselect_C|_qutlass_C|third_party/fmha_sm100/|/hip/|\.pyi$|swagger"
+                            r"|sgl_kernel/(sm100/|infllm_ops)|triton/(_C/libproton|backends/(amd/lib|nvidia/lib/cupti))|^torch/(bin|test)/")
 # Brought by others, too large, and not imported.
 OTHERS_LEFT_OUT = {"opencv-python-headless", "cuda-bindings", "cuda-pathfinder", "networkx", "sympy", "mpmath", "triton", "setuptools"}
 PYTHON = ["--only-binary=:all:", "--python-version", "3.12", "--implementation", "cp", "--abi", "cp312", "--abi", "abi3", "--abi", "none",
