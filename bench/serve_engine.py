@@ -227,8 +227,8 @@ def main() -> None:
         model = run.partition(":")[0]
         folder = models / model
         if not (folder / "config.json").exists():
-            for other in models.iterdir() if models.exists() else ():  # memory holds one of them
-                shutil.rmtree(other)
+            for other in draw_model.MODELS:  # memory holds one of them
+                shutil.rmtree(models / other, ignore_errors=True)
             subprocess.run([sys.executable, draw_model.__file__, model, str(folder), *(["--empty"] if given.dummy else [])], check=True)
         results.append(measured(given.engine, run, folder, benchmark, loads, given))
         told = against_default(results)
