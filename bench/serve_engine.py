@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("--dummy", action="store_true")
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("runs", nargs="*", metavar="MODEL:OPTION")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     runs = given.runs or all_runs(given.engine)
     for run in runs:
         if run not in all_runs(given.engine):
