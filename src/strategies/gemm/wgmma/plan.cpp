@@ -27,7 +27,6 @@ constexpr int max_box_rows = 256;
 constexpr int max_columns = 256;  ///< of the matrix instruction
 /// Addresses, phases and the epilogue's values, beside the accumulators: measured of compiled kernels.
 constexpr int other_registers = 40;
-constexpr std::int64_t usual_multiprocessors = 132;  ///< of the card that was measured
 
 // --- problems and configurations
 
@@ -144,17 +143,17 @@ std::int64_t static_blocks(const ProductProblem& problem, const Config& config) 
 }
 
 /// Whether multiprocessors have two blocks each: one multiplies while the other adds.
-bool shares_multiprocessors(const ProductProblem& problem, const Config& config) {
-  return config.static_tiles && config.blocks_resident > 1 && static_blocks(problem, config) > usual_multiprocessors;
+bool shares_multiprocessors(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
+  return config.static_tiles && config.blocks_resident > 1 && static_blocks(problem, config) > device.multiprocessors;
 }
 
 /// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt.xz). With
 /// ping-pong, nothing hides a warpgroup's additions. Scales of blocks cost a multiplication for each, and in columns a
 /// shuffle. Tiles of 128 outputs are not timed yet and taken for as fast as those of 96.
-double promoting_share(const ProductProblem& problem, const Config& config) {
+double promoting_share(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
   const bool has_blocks = has_block_scales(scaling_knobs(config));
   if (!config.tokens_are_rows) {
-    if (has_blocks && shares_multiprocessors(problem, config)) {
+    if (has_blocks && shares_multiprocessors(problem, config, device)) {
       return 0.45;  // measurements/fp8_tiles_h200_2026-11-29.json.xz
     }
     return config.by_turns ? (has_blocks ? 0.29 : 0.47) : has_blocks ? 0.34 : 0.64;
@@ -166,9 +165,9 @@ double promoting_share(const ProductProblem& problem, const Config& config) {
 }
 
 /// Measured with one matrix of 16 bits too (measurements/plain_tiles_h200_2026-11-29.txt.xz). 0: not measured.
-double matrix_share(const ProductProblem& problem, const Config& config) {
+double matrix_share(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
   if (promotes(config)) {
-    return promoting_share(problem, config);
+    return promoting_share(problem, config, device);
   }
   return problem.is_dense() && is_16_bit(problem.a) ? 0.81 : 0;
 }
@@ -176,12 +175,12 @@ double matrix_share(const ProductProblem& problem, const Config& config) {
 /// Static tiles, whose weights come while the launch ahead ends, were measured in whole layers (static_tiles,
 /// gate_up_tiles and, with FP8, fp8_tiles in measurements/). A ring of eight stages draws a 64th of what memory gives.
 /// 0: not measured.
-double dram_share(const ProductProblem& problem, const Config& config) {
+double dram_share(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
   if (!config.static_tiles) {
     return 0;
   }
   if (config.blocks_resident > 1) {
-    return promotes(config) && shares_multiprocessors(problem, config) ? 1 : 0.97;
+    return promotes(config) && shares_multiprocessors(problem, config, device) ? 1 : 0.97;
   }
   constexpr double blocks_at_full_rate = 64;
   const auto blocks = static_cast<double>(static_blocks(problem, config));
@@ -305,7 +304,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                 device, found);
     return found.take();
   }
-  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec&) {
+  static WorkModel work(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
     WorkModel work;
     if (config.gathered) {
       work.parts.emplace_back(gathering_work(problem));
@@ -316,14 +315,14 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                                                      .k = config.block_k,
                                                      .weights_are_rows = !tokens_are_rows,
                                                      .type = matrix_type(config.operand),
-                                                     .matrix_share = matrix_share(problem, config),
+                                                     .matrix_share = matrix_share(problem, config, device),
                                                      .stages = config.stages,
                                                      .split_k = config.split_k,
                                                      .blocks_per_multiprocessor = config.blocks_resident,
                                                      .persistent = !config.static_tiles,
                                                      .hides_epilogue = config.by_turns,
                                                      .dependent_launch = config.dependent_launch,
-                                                     .dram_share = dram_share(problem, config)}));
+                                                     .dram_share = dram_share(problem, config, device)}));
     return work;
   }
   static PlannedCall plan(const ProductProblem& problem, const Config& config, const DeviceSpec& device) {
