@@ -156,6 +156,9 @@ double promoting_share(const ProductProblem& problem, const Config& config, cons
     if (has_blocks && shares_multiprocessors(problem, config, device)) {
       return 0.45;  // measurements/fp8_tiles_h200_2026-11-29.json.xz
     }
+    if (has_blocks && config.static_tiles && config.math_warpgroups == 1 && config.block_tokens >= 64) {
+      return 0.20;  // one warpgroup alone: measurements/whole_layers_h200_2026-11-29.json.xz
+    }
     return config.by_turns ? (has_blocks ? 0.29 : 0.47) : has_blocks ? 0.34 : 0.64;
   }
   if (!has_blocks) {
