@@ -80,6 +80,22 @@ bool is_superseded(strategies::Strategies<Problem> all, const strategies::Strate
   });
 }
 
+/// A strategy's choice of these knobs, which it can run.
+template <class Problem>
+Choice choice_of(const strategies::Strategy<Problem>& strategy, const std::type_identity_t<Problem>& problem,
+                 const Knobs& knobs, const DeviceSpec& device, const Calibration& calibration = {},
+                 Clocks clocks = Clocks::burst) {
+  Choice choice;
+  choice.strategy = strategy.name();
+  choice.knobs = knobs;
+  choice.work = strategy.work(problem, knobs, device);
+  choice.role = strategy.role(problem);
+  if (!choice.work.parts.empty()) {
+    choice.prediction = predict(choice.work, device, calibration, clocks);
+  }
+  return choice;
+}
+
 template <class Problem>
 void add_choices(Choices& out, strategies::Strategies<Problem> all, const strategies::Strategy<Problem>& strategy,
                  const std::type_identity_t<Problem>& problem, const Request& request, const DeviceSpec& device,
@@ -99,14 +115,7 @@ void add_choices(Choices& out, strategies::Strategies<Problem> all, const strate
         strategy.plan(problem, request.knobs, device).knobs);  // not worth a prediction here, but it runs
   }
   for (const Knobs& knobs : candidates) {
-    Choice& choice = out.ranked.emplace_back();
-    choice.strategy = strategy.name();
-    choice.knobs = knobs;
-    choice.work = strategy.work(problem, knobs, device);
-    choice.role = strategy.role(problem);
-    if (!choice.work.parts.empty()) {
-      choice.prediction = predict(choice.work, device, calibration, clocks);
-    }
+    out.ranked.push_back(choice_of(strategy, problem, knobs, device, calibration, clocks));
   }
 }
 

@@ -55,15 +55,7 @@ std::optional<Choice> feasible_choice(const strategies::Strategy<Problem>& strat
   if (!strategy.infeasible_reasons(problem, knobs, device).empty()) {
     return std::nullopt;
   }
-  Choice choice;
-  choice.strategy = strategy.name();
-  choice.knobs = knobs;
-  choice.role = strategy.role(problem);
-  choice.work = strategy.work(problem, knobs, device);
-  if (!choice.work.parts.empty()) {
-    choice.prediction = predict(choice.work, device);
-  }
-  return choice;
+  return choice_of(strategy, problem, knobs, device);
 }
 
 /// SteadyChoice::log_time of candidates that sum alike; empty if none of them runs one of the sizes.
