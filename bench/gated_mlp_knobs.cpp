@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "arguments.hpp"
@@ -24,6 +24,7 @@
 #include "runtime/stream.hpp"
 #include "thresher/error.hpp"
 #include "thresher/gated_mlp.hpp"
+#include "timed_graph.hpp"
 
 namespace {
 
@@ -32,7 +33,6 @@ using namespace thresher::bench;
 
 constexpr std::size_t cold_bytes = 240U << 20U;  ///< several times the L2
 constexpr std::size_t min_calls = 12;
-constexpr auto rest = std::chrono::milliseconds(3);
 
 struct Variant {
   std::string name;
@@ -99,9 +99,7 @@ struct Contender {
   std::string name;
   std::vector<GatedMlp> plans{};
   runtime::DeviceBuffer workspace{};
-  std::unique_ptr<runtime::Graph> graph{};
-  std::size_t calls = 0;
-  std::vector<double> us{};
+  std::unique_ptr<TimedGraph> timed{};
 
   Contender(const Variant& variant, const GatedMlpProblem& problem, const Data& data) : name(variant.name) {
     for (std::size_t set = 0; set < data.sets(); ++set) {
@@ -110,18 +108,13 @@ struct Contender {
     workspace = runtime::DeviceBuffer(0, std::max<std::size_t>(plans.front().workspace_bytes(), 16), "workspace");
     plans.front().run({}, data.x(), data.out(), workspace.data());
     runtime::synchronize({}, 0);
-    calls = (min_calls + data.sets() - 1) / data.sets() * data.sets();
-    graph = std::make_unique<runtime::Graph>(runtime::Graph::capture(0, [&](Stream stream) {
+    const std::size_t calls = (min_calls + data.sets() - 1) / data.sets() * data.sets();
+    auto graph = runtime::Graph::capture(0, [&](Stream stream) {
       for (std::size_t call = 0; call < calls; ++call) {
         plans[call % data.sets()].run(stream, data.x(), data.out(), workspace.data());
       }
-    }));
-  }
-
-  [[nodiscard]] double median() const {
-    std::vector<double> sorted = us;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
+    });
+    timed = std::make_unique<TimedGraph>(TimedGraph{std::move(graph), calls});
   }
 };
 
@@ -141,25 +134,11 @@ void measure(const GatedMlpProblem& problem, const Wanted& wanted) {
   const Data data(problem);
   fmt::print("{} tokens, {} to {}\n", problem.tokens, problem.hidden_size, problem.intermediate_size);
   std::vector<Contender> contenders = contenders_of(problem, wanted, data);
-  const runtime::OwnedStream stream(0);
-  const runtime::Event begin(0);
-  const runtime::Event end(0);
-  for (int round = -1; round < wanted.rounds; ++round) {
-    for (Contender& one : contenders) {
-      std::this_thread::sleep_for(rest);
-      begin.record(stream.get());
-      one.graph->launch(stream.get());
-      end.record(stream.get());
-      const double us = end.elapsed_us_since(begin) / static_cast<double>(one.calls);
-      if (round >= 0) {
-        one.us.push_back(us);
-      }
-    }
-  }
+  time_in_turn(contenders, wanted.rounds, [](Contender& one) -> TimedGraph& { return *one.timed; });
   std::stable_sort(contenders.begin(), contenders.end(),
-                   [](const Contender& a, const Contender& b) { return a.median() < b.median(); });
+                   [](const Contender& a, const Contender& b) { return a.timed->median() < b.timed->median(); });
   for (const Contender& one : contenders) {
-    fmt::print("  {:>8.2f} us  {}\n", one.median(), one.name);
+    fmt::print("  {:>8.2f} us  {}\n", one.timed->median(), one.name);
   }
   std::fflush(stdout);
 }
@@ -170,14 +149,12 @@ void add_cases(Wanted& wanted, const std::string& text) {
   problem.x = problem.intermediate = wanted.weights == Format::nvfp4 ? Format::bf16 : wanted.weights;
   int used = 0;
   if (std::sscanf(text.c_str(), "%ldx%ld:%n", &problem.hidden_size, &problem.intermediate_size, &used) < 2 ||
-      used == 0) {
+      used == 0 || std::min(problem.hidden_size, problem.intermediate_size) < 1) {
     throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no case HIDDENxINTERMEDIATE:TOKENS", text));
   }
-  for (std::size_t at = static_cast<std::size_t>(used); at != std::string::npos && at < text.size();) {
-    problem.tokens = whole_number(std::string_view(text).substr(at), 1);
+  for (const std::int64_t tokens : whole_numbers(std::string_view(text).substr(static_cast<std::size_t>(used)), 1)) {
+    problem.tokens = tokens;
     wanted.problems.push_back(problem);
-    const std::size_t comma = text.find(',', at);
-    at = comma == std::string::npos ? comma : comma + 1;
   }
 }
 
@@ -190,32 +167,26 @@ DualGemmOptions options_of(const std::string& text) {
   return options;
 }
 
-Wanted parse(const std::vector<std::string>& arguments) {
+Wanted parse(std::span<char* const> arguments) {
   Wanted wanted;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (!word.starts_with("--")) {
-      add_cases(wanted, word);
-      continue;
-    }
-    if (++i == arguments.size()) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("{} wants a value", word));
-    }
-    const std::string& value = arguments[i];
-    Variant variant{fmt::format("{} {}", word.substr(2), value)};
-    if (word == "--gate-up") {
-      variant.options.gate_up = options_of(value);
-      wanted.variants.push_back(variant);
-    } else if (word == "--down") {
-      variant.options.down = options_of(value);
-      wanted.variants.push_back(variant);
-    } else if (word == "--format") {
-      wanted.weights = format_named(value);
-    } else if (word == "--rounds") {
-      wanted.rounds = static_cast<int>(whole_number(value, 1));
-    } else {
-      throw Error(ErrorCode::invalid_argument, fmt::format("there is no {}", word));
-    }
+  std::vector<std::string> cases;
+  for_each_argument(
+      arguments, [&](const std::string& word) { cases.push_back(word); },
+      [&](const std::string& option, const std::string& value) {
+        if (option == "--gate-up" || option == "--down") {
+          Variant& variant = wanted.variants.emplace_back(Variant{fmt::format("{} {}", option.substr(2), value)});
+          (option == "--down" ? variant.options.down : variant.options.gate_up) = options_of(value);
+        } else if (option == "--format") {
+          wanted.weights = format_named(value);
+        } else if (option == "--rounds") {
+          wanted.rounds = static_cast<int>(whole_number(value, 1));
+        } else {
+          return false;
+        }
+        return true;
+      });
+  for (const std::string& text : cases) {  // in the format that stands behind them too
+    add_cases(wanted, text);
   }
   return wanted;
 }
@@ -227,8 +198,7 @@ int main(int argc, char** argv) try {
   if (wanted.problems.empty()) {
     fmt::print(stderr,
                "usage: bench_gated_mlp_knobs [--format F] [--gate-up \"STRATEGY a=1\"]... [--down \"STRATEGY a=1\"]... "
-               "[--rounds N] "
-               "HIDDENxINTERMEDIATE:TOKENS[,TOKENS...]...\n");
+               "[--rounds N] HIDDENxINTERMEDIATE:TOKENS[,TOKENS...]...\n");
     return 2;
   }
   for (const GatedMlpProblem& problem : wanted.problems) {
@@ -236,6 +206,5 @@ int main(int argc, char** argv) try {
   }
   return 0;
 } catch (const thresher::Error& error) {
-  fmt::print(stderr, "{}\n", error.what());
-  return 1;
+  return thresher::bench::end_with(error);
 }

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +22,6 @@
 #include <random>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "arguments.hpp"
@@ -38,6 +36,7 @@
 #include "strategies/gemm/registry.hpp"
 #include "strategies/gemm/tensors.hpp"
 #include "thresher/error.hpp"
+#include "timed_graph.hpp"
 
 namespace {
 
@@ -328,9 +327,7 @@ struct Contender {
   double error;
   std::vector<runtime::DeviceBuffer> packed{};
   runtime::DeviceBuffer workspace{};
-  std::unique_ptr<runtime::Graph> graph{};
-  int calls = 0;
-  std::vector<double> us{};
+  std::unique_ptr<TimedGraph> timed{};
 };
 
 Contender contender(const Variant& variant, const Data& data, const DeviceSpec& device) {
@@ -359,12 +356,13 @@ Contender contender(const Variant& variant, const Data& data, const DeviceSpec& 
   run({}, 0);
   runtime::synchronize({}, 0);
   made.error = data.error();
-  made.calls = static_cast<int>(std::max<std::size_t>(sets, 8) / sets * sets);
-  made.graph = std::make_unique<runtime::Graph>(runtime::Graph::capture(0, [&](Stream stream) {
-    for (int call = 0; call < made.calls; ++call) {
-      run(stream, static_cast<std::size_t>(call) % sets);
+  const std::size_t calls = std::max<std::size_t>(sets, 8) / sets * sets;
+  auto graph = runtime::Graph::capture(0, [&](Stream stream) {
+    for (std::size_t call = 0; call < calls; ++call) {
+      run(stream, call % sets);
     }
-  }));
+  });
+  made.timed = std::make_unique<TimedGraph>(TimedGraph{std::move(graph), calls});
   return made;
 }
 
@@ -394,36 +392,19 @@ void measure(const Wanted& wanted, const Case& of, const DeviceSpec& device) {
   for (const Variant& variant : variants) {
     contenders.push_back(contender(variant, data, device));
   }
-  const runtime::OwnedStream stream(0);
-  const runtime::Event begin(0);
-  const runtime::Event end(0);
-  for (int round = -1; round < rounds; ++round) {
-    for (Contender& one : contenders) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
-      begin.record(stream.get());
-      one.graph->launch(stream.get());
-      end.record(stream.get());
-      const double us = end.elapsed_us_since(begin) / one.calls;
-      if (round >= 0) {
-        one.us.push_back(us);
-      }
-    }
-  }
+  time_in_turn(contenders, rounds, [](Contender& one) -> TimedGraph& { return *one.timed; });
   const Floor floor = floor_of(wanted, problem, of.rows);
   const auto active = std::count_if(of.rows.begin(), of.rows.end(), [](auto rows) { return rows > 0; });
   const double least = std::max(floor.bytes_us, floor.products_us);
   fmt::print("{}: {} rows, {} of {} experts, N {} K {}: bytes {:.1f} us, products {:.1f} us\n", of.name, problem.rows,
              active, of.experts, problem.n, problem.k, floor.bytes_us, floor.products_us);
-  for (Contender& one : contenders) {
-    std::sort(one.us.begin(), one.us.end());
-  }
-  const auto median_of = [](const Contender& one) { return one.us[one.us.size() / 2]; };
   std::stable_sort(contenders.begin(), contenders.end(),
-                   [&](const Contender& a, const Contender& b) { return median_of(a) < median_of(b); });
+                   [](const Contender& a, const Contender& b) { return a.timed->median() < b.timed->median(); });
   for (const Contender& one : contenders) {
-    const double median = median_of(one);
+    const double median = one.timed->median();
+    const double fastest = *std::min_element(one.timed->us.begin(), one.timed->us.end());
     fmt::print("  {:>8.2f} us  least {:>8.2f}  {:>5.1f} % of the floor  predicted {:>8.2f}  error {:.1e}{}  {}\n",
-               median, one.us.front(), 100 * least / median, one.predicted, one.error,
+               median, fastest, 100 * least / median, one.predicted, one.error,
                one.error <= (wanted.is_fast() ? error_bound_fast : error_bound_exact) ? "" : " WRONG", one.name);
   }
   std::fflush(stdout);
@@ -505,6 +486,5 @@ int main(int argc, char** argv) try {
   }
   return 0;
 } catch (const thresher::Error& error) {
-  fmt::print(stderr, "{}\n", error.what());
-  return 1;
+  return thresher::bench::end_with(error);
 }

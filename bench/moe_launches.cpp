@@ -10,13 +10,13 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "arguments.hpp"
@@ -31,6 +31,7 @@
 #include "strategies/moe_layer/tensors.hpp"
 #include "thresher/error.hpp"
 #include "thresher/moe_layer.hpp"
+#include "timed_graph.hpp"
 
 namespace {
 
@@ -206,27 +207,20 @@ class Layer {
 };
 
 /// A graph of copies of those launches whose number `takes` takes.
-struct Timed {
-  runtime::Graph graph;
-  std::vector<double> us{};
-
-  template <class Takes>
-  Timed(const Layer& of, const Takes& takes)
-      : graph(runtime::Graph::capture(0, [&](Stream stream) {
-          for (std::size_t copy = 0; copy < of.copies(); ++copy) {
-            for (std::size_t i = 0; i < of.launches().size(); ++i) {
-              if (takes(i)) {
-                of.launches()[i].enqueue(stream, copy);
-              }
-            }
-          }
-        })) {}
-
-  [[nodiscard]] double median() {
-    std::nth_element(us.begin(), us.begin() + static_cast<std::ptrdiff_t>(us.size() / 2), us.end());
-    return us[us.size() / 2];
-  }
-};
+template <class Takes>
+TimedGraph graph_of(const Layer& of, const Takes& takes) {
+  return {runtime::Graph::capture(0,
+                                  [&](Stream stream) {
+                                    for (std::size_t copy = 0; copy < of.copies(); ++copy) {
+                                      for (std::size_t i = 0; i < of.launches().size(); ++i) {
+                                        if (takes(i)) {
+                                          of.launches()[i].enqueue(stream, copy);
+                                        }
+                                      }
+                                    }
+                                  }),
+          of.copies()};
+}
 
 void measure(const MoeProblem& problem, const Wanted& wanted) {
   const Layer of(problem, wanted);
@@ -235,28 +229,14 @@ void measure(const MoeProblem& problem, const Wanted& wanted) {
     launch.enqueue({}, 0);
   }
   runtime::synchronize({}, 0);
-  std::vector<Timed> timed;
+  std::vector<TimedGraph> timed;
   timed.reserve(2 * count + 1);
-  timed.emplace_back(of, [](std::size_t) { return true; });
+  timed.push_back(graph_of(of, [](std::size_t) { return true; }));
   for (std::size_t launch = 0; launch < count; ++launch) {
-    timed.emplace_back(of, [&](std::size_t i) { return i == launch; });
-    timed.emplace_back(of, [&](std::size_t i) { return i != launch; });
+    timed.push_back(graph_of(of, [&](std::size_t i) { return i == launch; }));
+    timed.push_back(graph_of(of, [&](std::size_t i) { return i != launch; }));
   }
-  const runtime::OwnedStream stream(0);
-  const runtime::Event begin(0);
-  const runtime::Event end(0);
-  for (int round = -1; round < wanted.rounds; ++round) {
-    for (Timed& one : timed) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
-      begin.record(stream.get());
-      one.graph.launch(stream.get());
-      end.record(stream.get());
-      const double us = end.elapsed_us_since(begin) / static_cast<double>(of.copies());
-      if (round >= 0) {
-        one.us.push_back(us);
-      }
-    }
-  }
+  time_in_turn(timed, wanted.rounds, [](TimedGraph& one) -> TimedGraph& { return one; });
   const double whole = timed[0].median();
   fmt::print("{} experts, top {}, {} to {}, {} tokens, {} x {}: {:.2f} us  [{}]\n", problem.experts, problem.top_k,
              problem.hidden_size, problem.intermediate_size, problem.tokens, name(problem.x), name(problem.gate_up),
@@ -273,46 +253,43 @@ void add_case(Wanted& wanted, const std::string& text) {
   int used = 0;
   if (std::sscanf(text.c_str(), "%ldx%ldx%ldx%ld:%n", &problem.experts, &problem.top_k, &problem.hidden_size,
                   &problem.intermediate_size, &used) < 4 ||
-      used == 0) {
+      used == 0 || std::min({problem.experts, problem.top_k, problem.hidden_size, problem.intermediate_size}) < 1) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("'{}' is no case EXPERTSxTOP_KxHIDDENxINTERMEDIATE:TOKENS", text));
   }
   problem.x = problem.intermediate = wanted.tokens;
   problem.gate_up = problem.down = wanted.weights;
   problem.rows = bits(wanted.tokens) == 16 ? wanted.tokens : Format::bf16;
-  for (std::size_t at = static_cast<std::size_t>(used); at != std::string::npos && at < text.size();) {
-    problem.tokens = whole_number(std::string_view(text).substr(at), 1);
-    problem.expected_rows = problem.tokens * problem.top_k;
+  for (const std::int64_t tokens : whole_numbers(std::string_view(text).substr(static_cast<std::size_t>(used)), 1)) {
+    problem.tokens = tokens;
+    problem.expected_rows = tokens * problem.top_k;
     wanted.problems.push_back(problem);
-    const std::size_t comma = text.find(',', at);
-    at = comma == std::string::npos ? comma : comma + 1;
   }
 }
 
-Wanted parse(const std::vector<std::string>& arguments) {
+Wanted parse(std::span<char* const> arguments) {
   Wanted wanted;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (!word.starts_with("--")) {
-      add_case(wanted, word);
-      continue;
-    }
-    if (++i == arguments.size()) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("{} wants a value", word));
-    }
-    const std::string& value = arguments[i];
-    if (word == "--format") {
-      wanted.weights = format_named(value);
-      wanted.tokens = wanted.weights == Format::nvfp4 ? Format::bf16 : wanted.weights;
-    } else if (word == "--tokens") {
-      wanted.tokens = format_named(value);
-    } else if (word == "--numerics") {
-      wanted.numerics = value;
-    } else if (word == "--rounds") {
-      wanted.rounds = static_cast<int>(whole_number(value, 1));
-    } else {
-      throw Error(ErrorCode::invalid_argument, fmt::format("there is no {}", word));
-    }
+  std::vector<std::string> cases;
+  std::optional<Format> tokens;
+  for_each_argument(
+      arguments, [&](const std::string& word) { cases.push_back(word); },
+      [&](const std::string& option, const std::string& value) {
+        if (option == "--format") {
+          wanted.weights = format_named(value);
+        } else if (option == "--tokens") {
+          tokens = format_named(value);
+        } else if (option == "--numerics") {
+          wanted.numerics = value;
+        } else if (option == "--rounds") {
+          wanted.rounds = static_cast<int>(whole_number(value, 1));
+        } else {
+          return false;
+        }
+        return true;
+      });
+  wanted.tokens = tokens.value_or(wanted.weights == Format::nvfp4 ? Format::bf16 : wanted.weights);
+  for (const std::string& text : cases) {  // in the formats that stand behind them too
+    add_case(wanted, text);
   }
   return wanted;
 }
@@ -332,6 +309,5 @@ int main(int argc, char** argv) try {
   }
   return 0;
 } catch (const thresher::Error& error) {
-  fmt::print(stderr, "{}\n", error.what());
-  return 1;
+  return thresher::bench::end_with(error);
 }
