@@ -26,7 +26,7 @@ _GPT_OSS = dict(
     rms_norm_eps=1e-5, rope_theta=150000.0, max_position_embeddings=131072, initial_context_length=4096, tie_word_embeddings=False,
     rope_scaling=dict(rope_type="yarn", factor=32.0, beta_fast=32.0, beta_slow=1.0, truncate=False, original_max_position_embeddings=4096),
     torch_dtype="bfloat16", router_aux_loss_coef=0.9, output_router_logits=False, bos_token_id=1, eos_token_id=2, initializer_range=0.02)
-_SHAPES = {"qwen3-8b": _DENSE, "qwen3-30b-a3b": _EXPERTS, "gpt-oss-20b": _GPT_OSS}
+SHAPES = {"qwen3-8b": _DENSE, "qwen3-30b-a3b": _EXPERTS, "gpt-oss-20b": _GPT_OSS}
 MODELS = [f"{name}{format}" for name in ("qwen3-8b", "qwen3-30b-a3b") for format in ("", "-fp8", "-nvfp4")] + ["gpt-oss-20b-mxfp4"]
 _LARGEST_FP8, _LARGEST_FP4 = 448.0, 6.0
 _FILE_BYTES = 4 << 30
@@ -34,13 +34,13 @@ _FILE_BYTES = 4 << 30
 
 def split_name(model: str) -> tuple[str, str]:
     """("qwen3-8b", "fp8") of qwen3-8b-fp8; the format of none is bf16."""
-    shape = next(name for name in sorted(_SHAPES, key=len, reverse=True) if model.startswith(name))
+    shape = next(name for name in sorted(SHAPES, key=len, reverse=True) if model.startswith(name))
     return shape, model[len(shape) + 1 :] or "bf16"
 
 
 def config_of(model: str) -> dict:
     shape, format = split_name(model)
-    config = dict(_SHAPES[shape])
+    config = dict(SHAPES[shape])
     left = ["lm_head", *(f"model.layers.{at}.mlp.gate" for at in range(config["num_hidden_layers"]) if "num_experts" in config)]
     if format == "fp8":
         config["quantization_config"] = dict(quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[128, 128],
@@ -64,13 +64,13 @@ def of_gpt_oss(config: dict, layer: str):
     yield f"{layer}.mlp.router.weight", (experts, hidden), "plain"
     yield f"{layer}.mlp.router.bias", (experts,), "small"
     for name, rows, columns in (("gate_up_proj", 2 * inner, hidden), ("down_proj", hidden, inner)):
-        yield f"{layer}.mlp.experts.{name}_blocks", (experts, rows, columns // 32, 16), "codes"
+        yield f"{layer}.mlp.experts.{name}_blocks", (experts, rows, columns // 32, 16), "four bits"
         yield f"{layer}.mlp.experts.{name}_scales", (experts, rows, columns // 32), "exponents"
         yield f"{layer}.mlp.experts.{name}_bias", (experts, rows), "small"
 
 
 def tensors_of(config: dict):
-    """(name, shape, kind) of each tensor of the model. Kinds: "weight", which formats quantize; "plain"; "norm"; "small" numbers; "codes" and
+    """(name, shape, kind) of each tensor of the model. Kinds: "weight", which formats quantize; "plain"; "norm"; "small" numbers; "four bits" and
     "exponents" of MXFP4."""
     hidden, heads, kv_heads, width = (config[name] for name in ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"))
 
@@ -108,8 +108,8 @@ def drawn(name: str, shape: tuple, kind: str, device: str):
     if kind == "norm":
         return torch.ones(shape, dtype=torch.bfloat16, device=device)
     draw = torch.Generator(device).manual_seed(int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "little"))
-    if kind in ("codes", "exponents"):  # codes have the root mean square 2.9, so 2^-7 and 2^-8 give about 1/√2880
-        bounds = (0, 256) if kind == "codes" else (119, 121)
+    if kind in ("four bits", "exponents"):  # the values have the root mean square 2.9, so 2^-7 and 2^-8 give about 1/√2880
+        bounds = (0, 256) if kind == "four bits" else (119, 121)
         return torch.randint(*bounds, shape, generator=draw, device=device, dtype=torch.uint8)
     deviation = 0.02 if kind == "small" else 1.0 if name == "model.embed_tokens.weight" else shape[-1] ** -0.5
     return (torch.randn(shape, generator=draw, device=device) * deviation).bfloat16()
@@ -135,8 +135,8 @@ def nvfp4(name: str, weight) -> dict:
     scales = (groups.abs().amax(-1) / _LARGEST_FP4 / global_scale).clamp(2.0**-6, _LARGEST_FP8).to(torch.float8_e4m3fn)
     scaled = groups / (scales.float() * global_scale)[..., None]
     steps = torch.tensor([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0], device=weight.device)
-    codes = (torch.bucketize(scaled.abs(), steps) | (scaled < 0).int() << 3).to(torch.uint8).flatten(1)
-    return {name: codes[:, ::2] | codes[:, 1::2] << 4, f"{name}_scale": scales, f"{name}_scale_2": global_scale,
+    values = (torch.bucketize(scaled.abs(), steps) | (scaled < 0).int() << 3).to(torch.uint8).flatten(1)
+    return {name: values[:, ::2] | values[:, 1::2] << 4, f"{name}_scale": scales, f"{name}_scale_2": global_scale,
             f"{name.removesuffix('weight')}input_scale": torch.ones((), dtype=torch.float32)}
 
 

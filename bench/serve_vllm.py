@@ -20,17 +20,10 @@ import sys
 import tempfile
 import time
 
-_COMMON = dict(vocab_size=151936, max_position_embeddings=40960, rms_norm_eps=1e-6, rope_theta=1e6, hidden_act="silu", attention_bias=False,
-               tie_word_embeddings=False, torch_dtype="bfloat16", head_dim=128, num_attention_heads=32, bos_token_id=1, eos_token_id=2,
-               initializer_range=0.02)
-_DENSE = dict(_COMMON, architectures=["Qwen3ForCausalLM"], model_type="qwen3", hidden_size=4096, intermediate_size=12288,
-              num_hidden_layers=36, num_key_value_heads=8)
-_EXPERTS = dict(_COMMON, architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", hidden_size=2048, intermediate_size=6144,
-                num_hidden_layers=48, num_key_value_heads=4, num_experts=128, num_experts_per_tok=8, moe_intermediate_size=768,
-                norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[], router_aux_loss_coef=0.001)
+from draw_model import SHAPES
+
 _FP8 = dict(quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[128, 128])
-MODELS = {"qwen3-8b": _DENSE, "qwen3-8b-fp8": dict(_DENSE, quantization_config=_FP8),
-          "qwen3-30b-a3b-fp8": dict(_EXPERTS, quantization_config=_FP8)}
+MODELS = {"qwen3-8b": SHAPES["qwen3-8b"], **{f"{name}-fp8": dict(SHAPES[name], quantization_config=_FP8) for name in ("qwen3-8b", "qwen3-30b-a3b")}}
 OPTIONS = {"default": {}, "attention": dict(attention_backend="CUSTOM"), "experts": dict(quantization="thresher"),
            "both": dict(quantization="thresher", attention_backend="CUSTOM")}
 LOADS = ((1, 128, 128), (8, 128, 128), (64, 128, 128), (8, 2048, 1))  # sequences, tokens of a prompt, new tokens

@@ -264,7 +264,7 @@ def mxfp4_matrix(random, *shape):
 
 @torch.inference_mode()
 def test_vllm_experts_of_gpt_oss(vllm):
-    """Gate and up by turns, with biases, in MXFP4."""
+    """Gate and up interleaved, with biases, in MXFP4."""
     random, tokens, experts, n, k, choices = np.random.default_rng(12), 9, 5, 96, 160, 2
     config = vllm.config.from_config(MXFP4)
     routing = types.SimpleNamespace(experts=experts, local=experts)

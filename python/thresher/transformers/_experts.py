@@ -75,8 +75,8 @@ def _share(module: nn.Module, name: str, packed: torch.Tensor, *, is_transposed:
     shape = given.transpose(1, 2).shape if is_transposed else given.shape
     view = matrices.view(given.dtype).view(shape)
     view = view.transpose(1, 2) if is_transposed else view
-    codes = torch.int16 if given.element_size() == 2 else torch.uint8
-    if all(torch.equal(one.view(codes), other.view(codes)) for one, other in zip(view, given)):
+    bits = torch.int16 if given.element_size() == 2 else torch.uint8
+    if all(torch.equal(one.view(bits), other.view(bits)) for one, other in zip(view, given)):
         given.data = view
 
 

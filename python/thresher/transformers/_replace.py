@@ -114,10 +114,10 @@ def _gated(module: nn.Module) -> GatedMLP:
     layers = [weights_of(getattr(module, name)) for name in names]
     if all(isinstance(one.weight, torch.Tensor) for one in layers):
         return GatedMLP.from_float(module)
-    return _gated_of_codes(module, names, layers)
+    return _gated_of_quantized(module, names, layers)
 
 
-def _gated_of_codes(module: nn.Module, names: tuple[str, ...], layers: list[Weights]) -> GatedMLP:
+def _gated_of_quantized(module: nn.Module, names: tuple[str, ...], layers: list[Weights]) -> GatedMLP:
     """Of quantized layers, which nothing but their parts is known of: they are not called."""
     expect_as_written(module, frozenset(names))
     if len(layers) != 3 or any(one.bias is not None for one in layers) or len({type(one.weight) for one in layers}) != 1:
