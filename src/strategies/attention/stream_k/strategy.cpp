@@ -47,9 +47,9 @@ double max_units(const AttentionProblem& problem, const StreamKConfig& config) {
 /// The clusters of a call: one for each tile where that is asked for. Else as many as are resident at once, unless each
 /// would have more tiles than it keeps track of.
 std::int64_t max_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device,
-                          int most_queries = QueryRange{}.max) {
+                          int max_queries = QueryRange{}.max) {
   constexpr std::int64_t tiles_of_cluster = 32;
-  const std::int64_t tiles = max_tiles(problem, config, most_queries);
+  const std::int64_t tiles = max_tiles(problem, config, max_queries);
   if (config.single_tiles) {
     return tiles;
   }

@@ -83,16 +83,16 @@ struct LaneValues {
     return amax;
   }
 
-  /// The codes of their quotients.
+  /// Their quotients in FP8.
   template <class Quotient>
   TH_DEVICE Vector<u32, width / 4> e4m3(const Quotient& by) const {
-    Vector<u32, width / 4> codes;
+    Vector<u32, width / 4> quotients;
     TH_UNROLL
     for (u32 i = 0; i < width; i += 4) {
-      codes.at[i / 4] = convert::floats_to_e4m3x2(by(at[i]), by(at[i + 1])) |
+      quotients.at[i / 4] = convert::floats_to_e4m3x2(by(at[i]), by(at[i + 1])) |
                         static_cast<u32>(convert::floats_to_e4m3x2(by(at[i + 2]), by(at[i + 3]))) << 16;
     }
-    return codes;
+    return quotients;
   }
 };
 

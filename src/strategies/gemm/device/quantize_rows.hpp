@@ -258,7 +258,7 @@ class QuantizeRow {
     return nearest_magnitude(math::abs(quotient)) | sign;
   }
 
-  /// The lane's codes, as many as the row has.
+  /// The lane's quantized values, as many as the row has.
   TH_DEVICE void store(u32 first, const Codes& codes) const {
     const u32 column = own(first);
     const Global<u8> at = codes_.offset(column * value_bits / 8);
