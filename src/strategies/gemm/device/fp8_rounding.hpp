@@ -90,7 +90,7 @@ struct LaneValues {
     TH_UNROLL
     for (u32 i = 0; i < width; i += 4) {
       quotients.at[i / 4] = convert::floats_to_e4m3x2(by(at[i]), by(at[i + 1])) |
-                        static_cast<u32>(convert::floats_to_e4m3x2(by(at[i + 2]), by(at[i + 3]))) << 16;
+                            static_cast<u32>(convert::floats_to_e4m3x2(by(at[i + 2]), by(at[i + 3]))) << 16;
     }
     return quotients;
   }
