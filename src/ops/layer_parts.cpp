@@ -7,10 +7,10 @@
 namespace thresher::ops {
 namespace {
 
-/// Hopper kernels read the scales of neighbouring tokens at once.
-ScaleLayout layout_of_scales(Format format) {
-  return may_lie(ScaleLayout::column_major, format, OperandRole::tokens) ? ScaleLayout::column_major
-                                                                         : ScaleLayout::row_major;
+ScaleLayout layout_of_scales(Format format, RowOrder order) {
+  return order == RowOrder::neighbors && may_lie(ScaleLayout::column_major, format, OperandRole::tokens)
+             ? ScaleLayout::column_major
+             : ScaleLayout::row_major;
 }
 
 bool has_given_scale(Format format) { return format == Format::fp8_tensor || format == Format::nvfp4; }
@@ -63,16 +63,15 @@ void check_layer_elements(std::string_view rows_argument, std::int64_t rows, std
 }
 
 Intermediate::Intermediate(const Device& device, Format format, float scale, std::int64_t max_rows,
-                           std::int64_t columns, std::vector<strategies::WorkspacePiece>& pieces)
-    : format_(format), columns_(columns), device_(device.id()) {
+                           std::int64_t columns, std::vector<strategies::WorkspacePiece>& pieces, RowOrder order)
+    : format_(format), layout_(layout_of_scales(format, order)), columns_(columns), device_(device.id()) {
   const auto added = [&](const char* name, std::size_t bytes) {
     return pieces[strategies::add_piece(pieces, name, bytes)];
   };
   // Rows of 4-bit values have an even length.
   values_ =
       added("intermediate", static_cast<std::size_t>(size_product(size_product(max_rows, columns), bits(format)) / 8));
-  scales_ = added("scales of the intermediate",
-                  scale_bytes(format, OperandRole::tokens, max_rows, columns, layout_of_scales(format)));
+  scales_ = added("scales of the intermediate", scale_bytes(format, OperandRole::tokens, max_rows, columns, layout_));
   if (has_given_scale(format)) {
     given_scale_.emplace(Tensor::contiguous(&scale, Format::fp32, {1}), device);
   }
@@ -82,7 +81,7 @@ Tensor Intermediate::tensor(std::int64_t rows, void* workspace) const {
   Tensor tensor = Tensor::contiguous(part_of(workspace, values_), format_, {rows, columns_}, device_);
   if (format_traits(format_).has_scales()) {
     tensor.scales.data = part_of(workspace, scales_);
-    tensor.scales.layout = layout_of_scales(format_);
+    tensor.scales.layout = layout_;
     tensor.describe_scales(OperandRole::tokens);
   }
   if (given_scale_) {

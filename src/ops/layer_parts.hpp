@@ -61,17 +61,24 @@ inline std::byte* part_of(void* workspace, const strategies::WorkspacePiece& pie
   return static_cast<std::byte*>(workspace) + piece.offset;
 }
 
+/// How the rows of an intermediate are read.
+enum class RowOrder : std::uint8_t {
+  neighbors,  ///< a kernel reads the scales of neighboring rows at once
+  by_id,      ///< rows are gathered, so that only a row's own scales are read together
+};
+
 /// The intermediate, in two pieces of a layer's workspace.
 class Intermediate {
  public:
   /// Adds the pieces, with room for `max_rows` rows.
   Intermediate(const Device& device, Format format, float scale, std::int64_t max_rows, std::int64_t columns,
-               std::vector<strategies::WorkspacePiece>& pieces);
+               std::vector<strategies::WorkspacePiece>& pieces, RowOrder order = RowOrder::neighbors);
 
   [[nodiscard]] Tensor tensor(std::int64_t rows, void* workspace) const;
 
  private:
   Format format_;
+  ScaleLayout layout_;
   std::int64_t columns_;
   DeviceId device_;
   strategies::WorkspacePiece values_;

@@ -76,7 +76,8 @@ class MoeLayer::Backend : public ops::PlannedLayer<MoeProblem> {
     intermediate_.emplace(device, problem.intermediate, problem.intermediate_scale, choices, problem.intermediate_size,
                           pieces_);
     if (problem.quantized_x) {
-      quantized_x_.emplace(device, *problem.quantized_x, 1.0F, problem.tokens, problem.hidden_size, pieces_);
+      quantized_x_.emplace(device, *problem.quantized_x, 1.0F, problem.tokens, problem.hidden_size, pieces_,
+                           ops::RowOrder::by_id);
     }
   }
 
