@@ -30,12 +30,17 @@ def write(path, result):
         json.dump(result, file, indent=1)
 
 
+def set_in(part, name):
+    """What a part says of its machine, toolchain or method, without options that were not taken."""
+    return {key: value for key, value in part[name].items() if value is not None}
+
+
 def merged(parts):
     """One result of several, with the commits and the contestants that did not run of all."""
     first = parts[0]
     for part in parts:
         for name in ("machine", "toolchain", "method"):
-            if part[name] != first[name]:
+            if set_in(part, name) != set_in(first, name):
                 raise SystemExit(f"parts differ in {name}: {first[name]} and {part[name]}")
     rows = {(key_of(row), *sorted(row["roles"])): row for part in parts for row in part["rows"]}
     commits = dict.fromkeys(part["commit"] for part in parts)
