@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Serves models by vLLM or SGLang on this GPU, as the engine does by itself and with Thresher, and measures them by its own benchmark.
 
-  serve_engine.py ENGINE --out FILE.json [--loads NxPROMPT,...] [--new N] [--dummy] [--compiled] [MODEL:OPTION ...]
+  serve_engine.py ENGINE --out FILE.json [--loads NxPROMPT,...] [--new N] [--dummy] [--compiled] [--port P] [MODEL:OPTION ...]
 
 ENGINE: vllm or sglang. MODEL: one of bench/draw_model.py. OPTION: default; attention (vLLM: --attention-backend CUSTOM); products (vLLM:
 --quantization thresher, SGLang: --moe-runner-backend thresher); both. All that there are where none is named.
-A load is N sequences at a time with prompts of so many tokens; 1, 8, 64 and 256 with 1024 and 8192 when left out.
+A load is N sequences at a time with prompts of so many tokens; 1, 8, 64 and 256 with 1024 and 8192 when left out. Every load is run
+twice, and the second run counts: engines compile kernels of DeepGEMM and Triton at their first use.
 --dummy: weights as the engine makes them up, in place of those that draw_model.py draws. --compiled: vLLM's own mode of torch.compile;
 without it decoding is in CUDA graphs and nothing is compiled by torch. MODELS names the folder for models, which may be in memory.
 
@@ -29,7 +30,6 @@ import urllib.request
 
 import draw_model
 
-PORT = 18300
 SEQUENCES, PROMPTS, NEW = (1, 8, 64, 256), (1024, 8192), 128
 GREEDY_PROMPTS, GREEDY_PROMPT, GREEDY_NEW = 8, 64, 64
 START_LIMIT_S = 300
@@ -56,57 +56,61 @@ def most_tokens(loads: list[tuple[int, int]], new: int) -> int:
     return max(prompt for _, prompt in loads) + new + 128
 
 
+def address(given: argparse.Namespace, path: str) -> str:
+    return f"http://127.0.0.1:{given.port}{path}"
+
+
 def command(engine: str, folder: pathlib.Path, option: str, loads: list[tuple[int, int]], given: argparse.Namespace) -> list[str]:
     most = max(sequences for sequences, _ in loads)
     dummy = ["--load-format", "dummy"] if given.dummy else []
     if engine == "vllm":
         graphs = [] if given.compiled else ["--compilation-config", json.dumps(dict(
             mode=0, cudagraph_mode="FULL_DECODE_ONLY", cudagraph_capture_sizes=sorted({sequences for sequences, _ in loads} | {GREEDY_PROMPTS})))]
-        return [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(folder), "--port", str(PORT), "--max-num-seqs", str(most),
+        return [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(folder), "--port", str(given.port), "--max-num-seqs", str(most),
                 "--max-model-len", str(most_tokens(loads, given.new)), "--max-num-batched-tokens", "8192", "--gpu-memory-utilization", "0.9",
                 "--no-enable-prefix-caching", "--seed", "0", *dummy, *graphs, *OPTIONS[engine][option]]
-    return [sys.executable, "-m", "sglang.launch_server", "--model-path", str(folder), "--port", str(PORT), "--max-running-requests", str(most),
+    return [sys.executable, "-m", "sglang.launch_server", "--model-path", str(folder), "--port", str(given.port), "--max-running-requests", str(most),
             "--cuda-graph-max-bs", str(most), "--context-length", str(most_tokens(loads, given.new)), "--disable-radix-cache",
             "--mem-fraction-static", "0.85", "--random-seed", "0", *dummy, *OPTIONS[engine][option]]
 
 
-def answered(path: str, body: dict | None = None, limit_s: float = 300) -> dict:
+def answered(url: str, body: dict | None = None, limit_s: float = 300) -> dict:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", data, {"Content-Type": "application/json"})
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=limit_s) as answer:
         text = answer.read()
     return json.loads(text) if text else {}
 
 
-def wait_until_up(server: subprocess.Popen) -> None:
+def wait_until_up(server: subprocess.Popen, health: str) -> None:
     end = time.time() + START_LIMIT_S
     while time.time() < end:
         if server.poll() is not None:
             raise RuntimeError(f"the server ended with {server.returncode}")
         try:
-            answered("/health", limit_s=5)
+            answered(health, limit_s=5)
             return
         except OSError:
             time.sleep(0.5)
     raise RuntimeError(f"the server was not up after {START_LIMIT_S} s")
 
 
-def greedy(engine: str, folder: pathlib.Path) -> list[list[int]]:
+def greedy(engine: str, folder: pathlib.Path, given: argparse.Namespace) -> list[list[int]]:
     draw = random.Random(20261129)
     prompts = [[draw.randrange(3, 150_000) for _ in range(GREEDY_PROMPT)] for _ in range(GREEDY_PROMPTS)]
     if engine == "vllm":
-        given = answered("/v1/completions", dict(model=str(folder), prompt=prompts, max_tokens=GREEDY_NEW, temperature=0, ignore_eos=True,
-                                                 return_token_ids=True))
-        return [one["token_ids"] for one in sorted(given["choices"], key=lambda one: one["index"])]
-    given = answered("/generate", dict(input_ids=prompts, sampling_params=dict(temperature=0, max_new_tokens=GREEDY_NEW, ignore_eos=True)))
-    return [one["output_ids"] for one in given]
+        body = dict(model=str(folder), prompt=prompts, max_tokens=GREEDY_NEW, temperature=0, ignore_eos=True, return_token_ids=True)
+        answer = answered(address(given, "/v1/completions"), body)
+        return [one["token_ids"] for one in sorted(answer["choices"], key=lambda one: one["index"])]
+    sampling = dict(temperature=0, max_new_tokens=GREEDY_NEW, ignore_eos=True)
+    return [one["output_ids"] for one in answered(address(given, "/generate"), dict(input_ids=prompts, sampling_params=sampling))]
 
 
 class OwnBenchmark:
     """The engine's own, imported once: a start of it takes ten seconds."""
 
-    def __init__(self, engine: str):
-        self.engine = engine
+    def __init__(self, engine: str, port: int):
+        self.engine, self.port = engine, port
         if engine == "vllm":
             from vllm.benchmarks import serve
             from vllm.utils.argparse_utils import FlexibleArgumentParser
@@ -133,7 +137,7 @@ class OwnBenchmark:
 
     def __call__(self, folder: pathlib.Path, sequences: int, prompt: int, new: int) -> dict:
         count = max(2 * sequences if prompt < 4096 else sequences, 3)
-        arguments = ["--model", str(folder), "--port", str(PORT), "--host", "127.0.0.1", "--dataset-name", "random", "--random-input-len",
+        arguments = ["--model", str(folder), "--port", str(self.port), "--host", "127.0.0.1", "--dataset-name", "random", "--random-input-len",
                      str(prompt), "--random-output-len", str(new), "--num-prompts", str(count), "--max-concurrency", str(sequences),
                      "--seed", str(prompt), "--disable-tqdm", "--temperature", "0"]
         if self.engine == "vllm":
@@ -157,16 +161,18 @@ def end(server: subprocess.Popen) -> None:
 
 def measured(engine: str, run: str, folder: pathlib.Path, benchmark: OwnBenchmark, loads: list[tuple[int, int]], given: argparse.Namespace) -> dict:
     model, option = run.split(":")
-    environment = dict(os.environ, HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", VLLM_USE_FLASHINFER_SAMPLER="0", VLLM_LOGGING_LEVEL="INFO")
+    environment = dict(os.environ, HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", VLLM_USE_FLASHINFER_SAMPLER="0", VLLM_LOGGING_LEVEL="INFO",
+                       VLLM_DEEP_GEMM_WARMUP="skip")  # it compiles hundreds of kernels, one after the other
     result: dict = dict(model=model, option=option, weights="dummy" if given.dummy else "drawn", loads=[])
     begin = time.time()
     with open(f"{given.out}.{run.replace(':', '.')}.log", "w") as log:
         server = subprocess.Popen(command(engine, folder, option, loads, given), stdout=log, stderr=log, env=environment, start_new_session=True)
         try:
-            wait_until_up(server)
+            wait_until_up(server, address(given, "/health"))
             result["start_s"] = round(time.time() - begin, 1)
-            result["greedy"] = greedy(engine, folder)
+            result["greedy"] = greedy(engine, folder, given)
             for sequences, prompt in loads:
+                benchmark(folder, sequences, prompt, given.new)
                 result["loads"].append(benchmark(folder, sequences, prompt, given.new))
         except Exception as error:  # the other runs are made all the same
             result["failed"] = f"{type(error).__name__}: {error}; see {log.name}"
@@ -213,6 +219,7 @@ def main() -> None:
     parser.add_argument("--new", type=int, default=NEW)
     parser.add_argument("--dummy", action="store_true")
     parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--port", type=int, default=18300)
     parser.add_argument("runs", nargs="*", metavar="MODEL:OPTION")
     given = parser.parse_intermixed_args()
     runs = given.runs or all_runs(given.engine)
@@ -220,7 +227,7 @@ def main() -> None:
         if run not in all_runs(given.engine):
             parser.error(f"{run} is none of {', '.join(all_runs(given.engine))}")
     loads, where = loads_of(given.loads), machine(given.engine)
-    benchmark = OwnBenchmark(given.engine)
+    benchmark = OwnBenchmark(given.engine, given.port)
     models = pathlib.Path(os.environ.get("MODELS") or tempfile.mkdtemp())
     results: list[dict] = []
     for run in runs:

@@ -192,6 +192,8 @@ def unpack(given: argparse.Namespace) -> None:
         if new and not lacking:
             whole = b"".join(part.read_bytes() for part in wanted)
             subprocess.run(["tar", "-C", str(site), "--use-compress-program=xz -T0", "-xf", "-"], input=whole, check=True)
+            # Two processes of an engine that compile all its modules one by one start half a minute later.
+            subprocess.run([sys.executable, "-m", "compileall", "-q", "-q", "-j", "0", str(site)], check=False)
     if missing:
         print(f"still missing: {', '.join(missing)}")
         raise SystemExit(1)
