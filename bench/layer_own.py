@@ -15,9 +15,14 @@ def rounded(x, format_name):
     return thresher.Fp8(*(in_blocks(x) if format_name == "fp8_block" else in_rows(x)), per=format_name.removeprefix("fp8_"))
 
 
+def between_format(format_name):
+    """The format of rows between the products of a layer: in FP8 with a scale for 128 columns, which a tile finds by itself."""
+    return "fp8_block" if format_name.startswith("fp8") else format_name
+
+
 def between(format_name):
-    """The named arguments of a layer of FP8 weights, between whose products rows are FP8 too."""
-    return {"intermediate_dtype": format_name, "out_dtype": torch.bfloat16} if format_name.startswith("fp8") else {}
+    """The named arguments of a layer of FP8 weights."""
+    return {"intermediate_dtype": between_format(format_name), "out_dtype": torch.bfloat16} if format_name.startswith("fp8") else {}
 
 
 def copied(module, copies):

@@ -156,26 +156,27 @@ def rows_rounded(rows, format_name):
     return Fp8Tokens(rows.float(), format_name).values() if format_name.startswith("fp8") else rows
 
 
-def definition(weights, call):
-    """The layer in float64 on the format's numbers. In FP8 the rows of both products are rounded to the format."""
+def definition(weights, call, between):
+    """The layer in float64 on the format's numbers. In FP8 the rows of the first product are rounded to the format, and those of the
+    second to the format `between`."""
     layer, x = weights.layer, rows_rounded(call.x.double(), weights.format)
     if layer.kind == "linears":
         return x @ weights["weight"].numbers[0].double().T
     if not layer.experts:
-        return through(weights, x, 0)
+        return through(weights, x, 0, between)
     out = torch.zeros_like(x)
     for expert in range(layer.experts):
         tokens, choices = (call.ids == expert).nonzero(as_tuple=True)
         if len(tokens):
-            out.index_add_(0, tokens, through(weights, x[tokens], expert) * call.weights[tokens, choices, None].double())
+            out.index_add_(0, tokens, through(weights, x[tokens], expert, between) * call.weights[tokens, choices, None].double())
     return out
 
 
-def through(weights, x, expert):
+def through(weights, x, expert, between):
     """The output of one expert, or of the gated MLP, for rows."""
     for name in ("gate_up", "down"):
         if name == "down":
-            x = rows_rounded(activated(weights.layer, x), weights.format)
+            x = rows_rounded(activated(weights.layer, x), between)
         x = x @ weights[name].numbers[expert].double().T
         if name in weights.biases:
             x = x + weights.biases[name][expert].double()

@@ -8,7 +8,8 @@ Gated MLPs, layers of experts and the linear layers of attention of models, in e
 them is inside the clock of FP8 contestants, all of which share the kernels for it. So are routing and adding up with experts. Thresher is what
 its planner chooses; `thresher_module` rounds with its own operator. Contestants are CUDA graphs of calls over copies of the weights of more
 than three times the L2 cache, launched in random order in every round. No time counts before the output was held against float64 on the
-format's numbers; in FP8 rows are rounded there, too. Products of a layer are timed alone in the same rounds.
+format's numbers; in FP8 rows are rounded there, too. Between the products Thresher's have a scale for 128 columns, and those of peers the
+scales of the format. Products of a layer are timed alone in the same rounds.
 
 --models are parts of names of models and parts, --peers of names of peers ("none": no peer). No case begins after --budget-s.
 --engine-files is a folder with SGLang's files at their places, whose Triton kernels are loaded without SGLang.
@@ -90,15 +91,17 @@ class Field:
                 self.not_run.append({"layer": f"{self.layer.name}, {len(call.x)}", "format": self.format, "who": name, "reason": reason_of(error)})
 
 
-def errors_of(found, exact):
+def errors_of(found, weights, call):
     """The errors of whole layers; anchors compute with other numbers and products alone with other rows."""
-    return {name: graph_race.norm_error(one.out, exact) for name, role, one in found if role in ("own", "peer", "fast peer")}
+    between = {role: weights.format for role in ("peer", "fast peer")} | {"own": layer_own.between_format(weights.format)}
+    exact = {one: definition(weights, call, one) for one in dict.fromkeys(between.values())}
+    return {name: graph_race.norm_error(one.out, exact[between[role]]) for name, role, one in found if role in between}
 
 
 def measured(field, tokens, rounds):
     layer, call = field.layer, call_of(field.layer, tokens)
     found = list(field.contestants(call, CALLS if tokens < 1024 else 4))
-    errors = errors_of(found, definition(field.weights, call))
+    errors = errors_of(found, field.weights, call)
     wrong = [name for name, error in errors.items() if not error <= BOUNDS[field.format]]
     raced = {name: one for name, _, one in found if name not in wrong}
     graph_race.interleave(raced, rounds)
