@@ -1,9 +1,11 @@
 // Times chunked prefill over a paged KV cache on one GPU, alone and beside decoding. The strategies alternate, so that
 // clocks are the same for all. Keys and values stay in the L2 cache as far as they fit.
 //
-// usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8] [--queries bf16|fp8]
+// usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8] [--queries bf16|fp8] [--only TEXT]
+//                               [--knobs "..."]...
 //
-// Each line has the median and the minimum of µs per call, and TFLOP/s of the unmasked products.
+// --only takes the cases whose title contains the text. With knobs, `pipelined` alone is timed: as it is, and with
+// each. Each line has the median and the minimum of µs per call, and TFLOP/s of the unmasked products.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,6 +74,8 @@ struct Options {
   std::int64_t head_dim = 128;
   Format keys = Format::bf16;
   Format queries = Format::bf16;
+  std::string only;
+  std::vector<std::string> knobs;  ///< of `pipelined`
 };
 
 AttentionProblem problem_of(const Case& on, const Options& options) {
@@ -167,24 +171,32 @@ struct Contender {
   std::vector<double> us{};
 };
 
-Contender contender(const std::string& strategy, const AttentionProblem& problem, const Data& data) {
-  const Attention attention = plan(Device::cuda(0), problem, {.strategy = strategy});
+Contender contender(const std::string& strategy, const std::string& knobs, const AttentionProblem& problem,
+                    const Data& data) {
+  const Attention attention = plan(Device::cuda(0), problem, {.strategy = strategy, .knobs = Knobs::parse(knobs)});
   Workspace workspace(Device::cuda(0), attention.workspace_bytes());
   runtime::Graph graph = runtime::Graph::capture(0, [&](Stream into) {
     for (int call = 0; call < calls; ++call) {
       attention.run(into, data.tensors, workspace.data());
     }
   });
-  return {strategy.empty() ? fmt::format("planned ({})", attention.strategy()) : strategy, attention, workspace,
-          std::move(graph)};
+  const std::string name = strategy.empty() ? fmt::format("planned ({})", attention.strategy()) : strategy;
+  return {name + (knobs.empty() ? "" : " " + knobs), attention, workspace, std::move(graph)};
 }
 
 void measure(const Case& on, const Options& options) {
   const AttentionProblem problem = problem_of(on, options);
   const Data data(on, problem);
   std::vector<Contender> contenders;
-  for (const char* const strategy : {"", "stream_k", "pipelined", "mixed"}) {
-    contenders.push_back(contender(strategy, problem, data));
+  if (options.knobs.empty()) {
+    for (const char* const strategy : {"", "stream_k", "pipelined", "mixed"}) {
+      contenders.push_back(contender(strategy, "", problem, data));
+    }
+  } else {
+    contenders.push_back(contender("pipelined", "", problem, data));
+    for (const std::string& knobs : options.knobs) {
+      contenders.push_back(contender("pipelined", knobs, problem, data));
+    }
   }
   const runtime::OwnedStream stream(0);
   const runtime::Event begin(0);
@@ -204,7 +216,7 @@ void measure(const Case& on, const Options& options) {
   for (Contender& one : contenders) {
     std::sort(one.us.begin(), one.us.end());
     const double median = one.us[one.us.size() / 2];
-    fmt::print("  {:<22} {:>9.2f} {:>9.2f} us {:>7.1f} TFLOP/s\n", one.name, median, one.us.front(),
+    fmt::print("  {:<52} {:>9.2f} {:>9.2f} us {:>7.1f} TFLOP/s\n", one.name, median, one.us.front(),
                operations(on, problem) / median / 1e6);
   }
   std::fflush(stdout);
@@ -219,20 +231,27 @@ int main(int argc, char** argv) try {
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
     if ((option == "--keys" || option == "--queries") && (value == "bf16" || value == "fp8")) {
       (option == "--keys" ? options.keys : options.queries) = value == "fp8" ? Format::fp8_e4m3 : Format::bf16;
+    } else if (!value.empty() && option == "--only") {
+      options.only = value;
+    } else if (!value.empty() && option == "--knobs") {
+      options.knobs.push_back(value);
     } else if (!value.empty() && (option == "--page" || option == "--head-dim")) {
       (option == "--page" ? options.page : options.head_dim) = std::atoll(value.c_str());
     } else {
-      fmt::print(
-          stderr,
-          "usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8] [--queries bf16|fp8], not {} {}\n",
-          option, value);
+      fmt::print(stderr,
+                 "usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8] [--queries bf16|fp8] "
+                 "[--only TEXT] "
+                 "[--knobs \"...\"]..., not {} {}\n",
+                 option, value);
       return 2;
     }
   }
   fmt::print("{} query heads, {} of keys, head dimension {}, pages of {}, keys in {}, queries in {}\n", heads, kv_heads,
              options.head_dim, options.page, name(options.keys), name(options.queries));
   for (const Case& on : cases()) {
-    measure(on, options);
+    if (on.title.find(options.only) != std::string::npos) {
+      measure(on, options);
+    }
   }
   return 0;
 } catch (const std::exception& error) {

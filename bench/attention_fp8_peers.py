@@ -7,8 +7,8 @@
 
 --vllm names what vLLM's wheel unpacks to (vllm/...), of which vllm_flash_attn/_vllm_fa3_C.abi3.so suffices; cuDNN's frontend
 (cudnn) is imported where it is installed. Whatever cannot run is reported and written into the results, not hidden.
---variants are knobs of the strategy `pipelined` with FP8 queries, each a contestant of its own, "dim=..." for one head
-dimension alone.
+--variants are knobs of the strategy `pipelined`, each a contestant of its own, with FP8 queries or with "kind=16-bit" in 16
+bits, "dim=..." for one head dimension alone.
 
 Calls of a CUDA graph read the same operands; in every round each contestant's graph is launched once, in random order,
 between two events, after 0.25 s of back-to-back work. All contestants compute the same values: FP8 codes with one scale a
@@ -100,11 +100,11 @@ def thresher_call(library, operands, kind, strategy="", knobs=""):
 
 
 def knobs_for(variants, head_dim):
-    """Of each variant that is meant for this head dimension, its knobs."""
+    """Of each variant that is meant for this head dimension, its kind and its knobs."""
     for text in variants:
-        knobs = text.split()
-        if all(not knob.startswith("dim=") or knob == f"dim={head_dim}" for knob in knobs):
-            yield " ".join(knob for knob in knobs if not knob.startswith("dim="))
+        knobs = dict(knob.split("=", 1) for knob in text.split())
+        if knobs.pop("dim", str(head_dim)) == str(head_dim):
+            yield knobs.pop("kind", "fp8 queries"), " ".join(f"{name}={value}" for name, value in knobs.items())
 
 
 @dataclasses.dataclass
@@ -120,9 +120,9 @@ class Entrant:
 def entrants_of(library, operands, args):
     for kind in KINDS:
         yield Entrant("thresher", "Thresher", kind, lambda kind=kind: thresher_call(library, operands, kind))
-    for knobs in knobs_for(args.variants, operands.case.head_dim):
-        yield Entrant("thresher", f"Thresher, {knobs}", "fp8 queries",
-                      lambda knobs=knobs: thresher_call(library, operands, "fp8 queries", "pipelined", knobs))
+    for kind, knobs in knobs_for(args.variants, operands.case.head_dim):
+        yield Entrant("thresher", f"Thresher, {knobs}", kind,
+                      lambda kind=kind, knobs=knobs: thresher_call(library, operands, kind, "pipelined", knobs))
     for kind in ("16-bit", "fp8 queries"):
         yield Entrant("peer", "FlashAttention-3", kind,
                       lambda kind=kind: prefill_peers.flash_attention_3(args.vllm, operands, kind))

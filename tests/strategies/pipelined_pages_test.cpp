@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -44,6 +45,25 @@ constexpr StreamConfig products = stream_choice(128, 128, false, true, Codes::qu
 constexpr StreamConfig wide_products = stream_choice(256, 256, false, false, Codes::queries_and_keys, true);
 constexpr StreamConfig other_products = stream_choice(128, 64, true, true, Codes::queries_and_keys, true);
 constexpr StreamConfig dense_products = stream_choice(128, 128, false, true, Codes::queries_and_keys, false);
+constexpr StreamConfig with_whole_rows(StreamConfig config, bool loads_apart) {
+  config.whole_rows = true;
+  config.loads_apart = loads_apart;
+  return config;
+}
+constexpr StreamConfig whole_rows = with_whole_rows(stream_choice(128, 128, false, true, Codes::none, true), true);
+constexpr StreamConfig few_whole_rows = with_whole_rows(few_queries, false);
+
+constexpr StreamConfig with_scores_ahead(StreamConfig config, int polynomials) {
+  config.math_warpgroups = 2;
+  config.take_turns = true;
+  config.hold_softmax = true;
+  config.scores_ahead = true;
+  config.polynomials = polynomials;
+  return config;
+}
+constexpr StreamConfig products_ahead = with_scores_ahead(products, 0);
+constexpr StreamConfig dense_products_ahead = with_scores_ahead(dense_products, 2);
+
 constexpr StreamConfig dense_codes = stream_choice(64, 64, false, true, Codes::keys, false);
 
 void add_kernels() {
@@ -72,6 +92,14 @@ void add_kernels() {
                      &host_kernel<&pipelined<other_products, Half, Logits::direct>>});
     add_compiled_in({pipelined_expression(dense_products, Format::bf16, Logits::direct),
                      &host_kernel<&pipelined<dense_products, BFloat16, Logits::direct>>});
+    add_compiled_in({pipelined_expression(whole_rows, Format::bf16, Logits::direct),
+                     &host_kernel<&pipelined<whole_rows, BFloat16, Logits::direct>>});
+    add_compiled_in({pipelined_expression(few_whole_rows, Format::fp16, Logits::direct),
+                     &host_kernel<&pipelined<few_whole_rows, Half, Logits::direct>>});
+    add_compiled_in({pipelined_expression(products_ahead, Format::bf16, Logits::direct),
+                     &host_kernel<&pipelined<products_ahead, BFloat16, Logits::direct>>});
+    add_compiled_in({pipelined_expression(dense_products_ahead, Format::bf16, Logits::direct),
+                     &host_kernel<&pipelined<dense_products_ahead, BFloat16, Logits::direct>>});
     add_compiled_in({pipelined_expression(dense_codes, Format::fp16, Logits::direct),
                      &host_kernel<&pipelined<dense_codes, Half, Logits::direct>>});
     constexpr StreamKConfig decode_codes = with_stages(stream_k_choice(64, 64, 1, 64, true), 5, 227 * 1024);
@@ -130,6 +158,10 @@ Case with_lengths(std::string name, AttentionProblem problem, std::vector<std::i
   return {std::move(name), problem, std::move(cu_q), std::move(used), std::move(knobs)};
 }
 
+Knobs scores_ahead() {
+  return {{"math_warpgroups", "2"}, {"take_turns", "1"}, {"hold_softmax", "1"}, {"scores_ahead", "1"}};
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   AttentionProblem chunks{.heads = 2, .kv_heads = 1, .causal = true};
@@ -144,6 +176,14 @@ std::vector<Case> cases() {
   few.page_size = 256;
   all.push_back(with_lengths("few_queries_large_pages", few, {0, 5, 40}, {300, 130},
                              {{"math_warpgroups", "1"}, {"take_turns", "0"}}));
+  all.push_back(with_lengths("few_queries_whole_rows_of_large_pages", few, {0, 5, 40}, {300, 130},
+                             {{"math_warpgroups", "1"}, {"take_turns", "0"}, {"whole_rows", "1"}}));
+  AttentionProblem rows{.heads = 2, .kv_heads = 2, .head_dim = 128, .format = Format::bf16, .causal = true};
+  for (const int page : {16, 24}) {
+    rows.page_size = page;
+    all.push_back(with_lengths(page == 16 ? "whole_rows" : "whole_rows_of_odd_pages", rows, {0, 140, 150}, {410, 81},
+                               {{"whole_rows", "1"}, {"loads_apart", "1"}}));
+  }
   AttentionProblem narrow_fp8 = chunks;
   narrow_fp8.kv_format = Format::fp8_e4m3;
   all.push_back(with_lengths("fp8_narrow_heads", narrow_fp8, {0, 90, 90, 93, 100}, {390, 65, 128, 0}));
@@ -163,6 +203,7 @@ std::vector<Case> cases() {
   narrow_fp8.q_format = fp8.q_format = wide_fp8.q_format = Format::fp8_e4m3;
   all.push_back(with_lengths("fp8_queries_narrow_heads", narrow_fp8, {0, 90, 90, 93, 100}, {390, 65, 128, 0}));
   all.push_back(with_lengths("fp8_queries", fp8, {0, 140, 150}, {700, 81}));
+  all.push_back(with_lengths("fp8_queries_scores_ahead", fp8, {0, 140, 150}, {700, 81}, scores_ahead()));
   all.push_back(with_lengths("fp8_queries_wide_heads_window_softcap", wide_fp8, {0, 70, 75}, {250, 81}));
   AttentionProblem few_fp8 = few;
   few_fp8.kv_format = few_fp8.q_format = Format::fp8_e4m3;
@@ -326,7 +367,9 @@ TEST(PipelinedPages, ACodeThatIsNaNSpoilsNoRowThatDoesNotSeeIt) {
 
 /// Without pages too, with queries in FP8 and in 16 bits: sequences of several lengths, and a batch of one.
 TEST(PipelinedPages, CodesWithoutPagesAreRight) {
-  for (const bool has_fp8_queries : {true, false}) {
+  Knobs ahead = scores_ahead();
+  ahead.set("polynomials", "2");
+  for (const auto& [has_fp8_queries, knobs] : {std::pair{true, Knobs{}}, {true, ahead}, {false, Knobs{}}}) {
     AttentionProblem problem =
         with_codes({.batch = 2, .heads = 2, .kv_heads = 1, .queries = 140, .keys = 300, .causal = true});
     if (has_fp8_queries) {
@@ -335,13 +378,58 @@ TEST(PipelinedPages, CodesWithoutPagesAreRight) {
       problem.format = Format::bf16;
     }
     AttentionCase fixed(problem, test::Order::rows_first);
-    EmulatedCall fixed_call = call_of(fixed, pipelined_strategy());
+    EmulatedCall fixed_call = call_of(fixed, pipelined_strategy(), knobs);
     expect_right(fixed, fixed_call, 3);
     problem.variable_length = true;
     AttentionCase lengths(problem, test::Order::heads_first, {0, 133, 140}, {0, 290, 300});
-    EmulatedCall lengths_call = call_of(lengths, pipelined_strategy());
+    EmulatedCall lengths_call = call_of(lengths, pipelined_strategy(), knobs);
     expect_right(lengths, lengths_call, 8);
   }
+}
+
+/// Keys or values of the case, so many rows more from a page to the next.
+std::vector<std::uint16_t> move_apart(Tensor& tensor, std::int64_t rows) {
+  const std::int64_t page = tensor.strides[0];
+  const std::int64_t apart = page + rows * tensor.strides[1];
+  std::vector<std::uint16_t> storage(static_cast<std::size_t>(tensor.shape[0] * apart));
+  for (std::int64_t i = 0; i < tensor.shape[0]; ++i) {
+    std::copy_n(static_cast<const std::uint16_t*>(tensor.data) + i * page, page,
+                storage.begin() + static_cast<std::ptrdiff_t>(i * apart));
+  }
+  tensor.data = storage.data();
+  tensor.strides[0] = apart;
+  return storage;
+}
+
+/// Pages that are no whole number of groups of 8 rows apart, keys or values alone, come in boxes of 8 rows.
+TEST(PipelinedPages, WholeRowsOfPagesThatAreApartAreRight) {
+  AttentionProblem problem{.heads = 1, .kv_heads = 1, .head_dim = 128, .format = Format::bf16, .causal = true};
+  problem.page_size = 16;
+  const Case on = with_lengths("", problem, {0, 70}, {150});
+  for (const auto& [keys, values] : {std::pair{8, 8}, {8, 16}, {1, 1}, {0, 3}}) {
+    AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    const auto kept_keys = move_apart(host.tensors.k, keys);
+    const auto kept_values = move_apart(host.tensors.v, values);
+    EXPECT_EQ(page_groups(host.tensors.k), keys == 1 ? 0 : 2 + keys / 8);
+    EmulatedCall call = call_of(host, pipelined_strategy(), {{"whole_rows", "1"}, {"loads_apart", "1"}});
+    expect_right(host, call, 6);
+  }
+}
+
+/// Within its bound of the exponential, exact for integers, 0 far below, and NaN of NaN.
+TEST(PipelinedPages, APolynomialIsAnExponential) {
+  for (float x = -126.0F; x <= 8.0F; x += 0.001F) {
+    const double exact = std::exp2(static_cast<double>(x));
+    ASSERT_NEAR(exp2_by_polynomial(x) / exact, 1.0, 1.1e-4) << x;
+  }
+  for (int power = -126; power <= 8; ++power) {
+    EXPECT_EQ(exp2_by_polynomial(static_cast<float>(power)), std::ldexp(1.0F, power));
+  }
+  EXPECT_LE(exp2_by_polynomial(-126.4F), std::ldexp(1.0F, -126));
+  for (const float x : {-126.6F, -127.0F, -3e38F, -std::numeric_limits<float>::infinity()}) {
+    EXPECT_EQ(exp2_by_polynomial(x), 0.0F) << x;
+  }
+  EXPECT_TRUE(std::isnan(exp2_by_polynomial(std::numeric_limits<float>::quiet_NaN())));
 }
 
 /// A descale of 0 makes all logits 0, also beside keys that are not seen; the largest and the smallest come through.

@@ -31,6 +31,19 @@ TH_DEVICE constexpr int panel_bytes_of(int row_bytes) {
 }
 TH_DEVICE constexpr int panels_of(int row_bytes) { return row_bytes / panel_bytes_of(row_bytes); }
 
+/// The rows of a tile that one span of the swizzle covers.
+inline constexpr int group_rows = 8;
+
+/// Where the groups of 8 rows of a tile's panels are.
+struct TileLayout {
+  u32 panel_bytes;  ///< from a panel to the next
+  u32 group_bytes;  ///< from a group of 8 rows to the next, in one panel
+};
+/// Panels one after the other, of so many rows each.
+TH_DEVICE constexpr TileLayout by_panels(int rows, int row_bytes = panel_row_bytes) {
+  return {static_cast<u32>(rows * row_bytes), static_cast<u32>(group_rows * row_bytes)};
+}
+
 struct StreamConfig {
   int head_dim;
   int value_dim;
@@ -48,12 +61,21 @@ struct StreamConfig {
   bool base_descriptors = false;
   /// Keys and values come page by page, and values beyond the last key are made zero.
   bool paged = false;
+  /// In pages: a copy brings whole rows, all their panels, and each group of 8 rows of a tile has its panels together.
+  /// Else a tile has its panels one after the other, and a copy brings the rows of one.
+  bool whole_rows = false;
+  /// In pages: half of the loading warps copy keys and half values. Keys then do not wait for a slot of values.
+  bool loads_apart = false;
   /// FP8 keys and values come into a ring of so many tiles. Warps that do not multiply convert them into the rings of
   /// keys and of values. 0: they come as they are multiplied.
   int code_tiles = 0;
   /// Queries are FP8 too, and FP8 is multiplied. Keys come as they are multiplied. The ring of FP8 tiles has as many
   /// slots and holds values alone. The other warps transpose those, so that keys are along their rows.
   bool multiplies_codes = false;
+  /// With FP8 queries: the next block's scores are computed while a block's weights are multiplied.
+  bool scores_ahead = false;
+  /// With FP8 queries: of ten exponentials, so many are polynomials of the multiply-add pipe.
+  int polynomials = 0;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_warpgroup = 64;
@@ -64,6 +86,13 @@ struct StreamConfig {
   TH_DEVICE constexpr int stored_bytes() const { return has_codes() ? 1 : 2; }        ///< of a key or value in memory
   /// Instructions along so many columns or keys.
   TH_DEVICE constexpr int steps(int extent) const { return extent * element_bytes() / step_bytes; }
+  /// Of a tile of keys or of values that are multiplied as 16 bits.
+  TH_DEVICE constexpr TileLayout layout(int columns) const {
+    const int row_bytes = panel_bytes_of(columns * element_bytes());
+    const auto group = static_cast<u32>(group_rows * row_bytes);
+    const auto panels = static_cast<u32>(panels_of(columns * element_bytes()));
+    return whole_rows ? TileLayout{group, group * panels} : by_panels(keys, row_bytes);
+  }
   TH_DEVICE constexpr int threads() const { return (math_warpgroups + 1) * 128; }
   TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
   /// A block of the cluster copies whole panels of so many columns of keys or values where there are enough. Else it
@@ -78,13 +107,15 @@ struct StreamConfig {
   TH_DEVICE constexpr bool clears_sums() const { return is_wide() || multiplies_codes; }
   /// A block's product with its values is made for so many columns at a time. With FP8, threads add it to the output:
   /// the tensor cores keep too few bits of a long sum of FP8 products.
-  TH_DEVICE constexpr int max_product_columns() const { return math_warpgroups == 3 ? 64 : 128; }
+  TH_DEVICE constexpr int max_product_columns() const { return math_warpgroups == 3 || scores_ahead ? 64 : 128; }
   TH_DEVICE constexpr int product_columns() const {
     return !multiplies_codes || value_dim <= max_product_columns() ? value_dim : max_product_columns();
   }
   TH_DEVICE constexpr int products() const { return value_dim / product_columns(); }
   /// Warps of the producer warpgroup that copy: a warp issues its copies one after the other, and pages take many.
   TH_DEVICE constexpr int loading_warps() const { return paged && !has_codes() ? 4 : 1; }
+  /// Of these, the ones that copy each block's keys, or each block's values.
+  TH_DEVICE constexpr int sharing_warps() const { return loads_apart ? loading_warps() / 2 : loading_warps(); }
   TH_DEVICE constexpr int loader_registers() const {
     return math_warpgroups == 3                                           ? 32
            : widens() || ((paged || has_codes()) && math_warpgroups == 1) ? 56

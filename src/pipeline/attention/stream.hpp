@@ -181,6 +181,17 @@ TH_DEVICE void score_alone(const Operation& operation, Tile& tile, const StreamM
   release<config>(memory.keys_empty(at.slot));
 }
 
+/// The compiler moves waits over arithmetic, and with a wait above the softmax nothing would overlap. It does not move
+/// them over a branch on what the softmax gives; this one is never taken, since that is a sum of exponentials.
+template <StreamConfig config>
+TH_DEVICE void hold_softmax(float not_negative) {
+  if constexpr (config.hold_softmax) {
+    if (warp::any(not_negative < 0.0F)) {
+      fence::block();
+    }
+  }
+}
+
 /// One work item of one consumer warpgroup. The scores of block i + 1 and the product of block i with its values are in
 /// flight together. The softmax of block i + 1 runs while that product does.
 template <StreamConfig config, typename Operation, typename Tile>
@@ -207,14 +218,7 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
     release<config>(memory.keys_empty(keys_at.slot));
     keys_at.advance();
     operation.softmax(tile, block);
-    // The compiler moves waits over arithmetic, and with this one above the softmax nothing would overlap. It does not
-    // move them over a branch on what the softmax gives; this one is never taken, since sums of exponentials are not
-    // negative.
-    if constexpr (config.hold_softmax) {
-      if (warp::any(operation.sum_of_weights(tile) < 0.0F)) {
-        fence::block();
-      }
-    }
+    hold_softmax<config>(operation.sum_of_weights(tile));
     Engine::template retire<0>();
     operation.settle_product(tile, 0);
     release<config>(memory.values_empty(values_at.slot));
@@ -254,6 +258,70 @@ TH_DEVICE void attend_to_codes(const Operation& operation, Tile& tile, const Str
   }
 }
 
+/// A product of a block's weights with its values, once it is in flight.
+template <StreamConfig config, typename Operation, typename Tile>
+TH_DEVICE void retire_product(const Operation& operation, Tile& tile, int product) {
+  Operation::Engine::template retire<0>();
+  operation.settle_product(tile, product);
+}
+
+/// The products of a block's weights with its values but the first one, which is in flight; that and every other is
+/// settled before the next begins. `beside` runs beside the last.
+template <StreamConfig config, typename Operation, typename Tile, typename Beside>
+TH_DEVICE void multiply_codes_beside(const Operation& operation, Tile& tile, Shared<u8> values, const Beside& beside) {
+  using Engine = typename Operation::Engine;
+  TH_UNROLL
+  for (int product = 1; product < config.products(); ++product) {
+    retire_product<config>(operation, tile, product - 1);
+    operation.accumulate(tile, values, product);
+    Engine::commit();
+  }
+  beside();
+  retire_product<config>(operation, tile, config.products() - 1);
+}
+
+/// The same with the next block's scores ahead: they, and the exponentials of their softmax, are computed while a
+/// block's weights are multiplied with its values.
+template <StreamConfig config, typename Operation, typename Tile>
+TH_DEVICE void attend_to_codes_ahead(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
+                                     Cursor<config.stages>& keys_at, const OrderedBarrier<config>& turns, Blocks own) {
+  using Engine = typename Operation::Engine;
+  Cursor<config.stages> values_at = keys_at;
+  score_alone<config>(operation, tile, memory, keys_at, turns);
+  keys_at.advance();
+  operation.softmax(tile, own.begin);
+  operation.take_weights(tile);
+  TH_NO_UNROLL
+  for (i32 block = own.begin + 1; block < own.end; ++block) {
+    memory.keys_full(keys_at.slot).wait(keys_at.phase);
+    turns.wait();
+    operation.score(tile, memory.keys(keys_at.slot));
+    Engine::commit();
+    memory.values_full(values_at.slot).wait(values_at.phase);
+    operation.accumulate(tile, memory.values(values_at.slot), 0);
+    Engine::commit();
+    turns.pass_on();
+    Engine::template retire<1>();
+    Engine::settle(tile.scores);
+    release<config>(memory.keys_empty(keys_at.slot));
+    keys_at.advance();
+    operation.find_maximum(tile, block);
+    hold_softmax<config>(operation.sum_of_factors(tile));
+    multiply_codes_beside<config>(operation, tile, memory.values(values_at.slot), [&] {
+      operation.weigh(tile);
+      hold_softmax<config>(operation.sum_of_weights(tile));
+    });
+    release<config>(memory.values_empty(values_at.slot));
+    values_at.advance();
+    operation.take_weights(tile);
+  }
+  memory.values_full(values_at.slot).wait(values_at.phase);
+  operation.accumulate(tile, memory.values(values_at.slot), 0);
+  Engine::commit();
+  multiply_codes_beside<config>(operation, tile, memory.values(values_at.slot), [] {});
+  release<config>(memory.values_empty(values_at.slot));
+}
+
 template <StreamConfig config>
 TH_DEVICE void release_queries(const StreamMemory<config>& memory) {
   warp::sync();
@@ -286,7 +354,9 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
     }
     skip<config>(memory, at, turns, blocks.before);
     if (blocks.own.begin < blocks.own.end) {
-      if constexpr (config.multiplies_codes) {
+      if constexpr (config.scores_ahead) {
+        attend_to_codes_ahead<config>(operation, tile, memory, at, turns, blocks.own);
+      } else if constexpr (config.multiplies_codes) {
         attend_to_codes<config>(operation, tile, memory, at, turns, blocks.own);
       } else {
         attend<config>(operation, tile, memory, at, turns, blocks.own);

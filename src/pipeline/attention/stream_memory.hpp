@@ -39,7 +39,7 @@ struct StreamMemory {
 
   TH_DEVICE void init() const {
     constexpr u32 warps = static_cast<u32>(StreamConfig::widening_warps);
-    constexpr u32 loaders = static_cast<u32>(config.loading_warps());
+    constexpr u32 loaders = static_cast<u32>(config.sharing_warps());
     queries_full().init(1);
     queries_empty().init(static_cast<u32>(config.math_warpgroups) * 4);
     TH_UNROLL

@@ -16,13 +16,16 @@ namespace thresher::pipeline::attention {
 template <StreamConfig config>
 TH_DEVICE void clear_rows(Shared<u8> tile, i32 first) {
   constexpr u32 pieces_of_row = panel_row_bytes / 16;
-  const u32 pieces = static_cast<u32>(config.keys - first) * pieces_of_row;
+  constexpr u32 pieces_of_group = pieces_of_row * group_rows;
+  constexpr TileLayout layout = config.layout(config.value_dim);
   TH_NO_UNROLL
-  for (u32 piece = warp::lane(); piece < pieces; piece += 32) {
-    const Shared<u8> at = tile.offset_bytes(static_cast<u32>(first) * panel_row_bytes + piece * 16);
+  for (u32 piece = static_cast<u32>(first) * pieces_of_row + warp::lane(); piece < config.keys * pieces_of_row;
+       piece += 32) {
+    const u32 group = piece / pieces_of_group * layout.group_bytes;
+    const Shared<u8> at = tile.offset_bytes(group + piece % pieces_of_group * 16);
     TH_UNROLL
     for (u32 panel = 0; panel < static_cast<u32>(config.value_dim / panel_columns); ++panel) {
-      at.offset_bytes(panel * tile_bytes(config.keys, panel_columns)).template as<Vector<u32, 4>>().store(0, {});
+      at.offset_bytes(panel * layout.panel_bytes).template as<Vector<u32, 4>>().store(0, {});
     }
   }
 }
@@ -31,7 +34,7 @@ TH_DEVICE void clear_rows(Shared<u8> tile, i32 first) {
 template <typename Pages>
 struct PageShare {
   const Pages& pages;
-  u32 own;  ///< of the loading warps
+  u32 own;  ///< of the warps that share the copies of an operand
 };
 
 /// Values of a block of which only the first `there` rows hold a key.
@@ -55,16 +58,20 @@ TH_DEVICE void load_last_values(const Operation& operation, const StreamMemory<c
   }
 }
 
-/// A block of keys and its values.
 template <StreamConfig config, typename Operation, typename Pages>
-TH_DEVICE void load_block_of_pages(const Operation& operation, const StreamMemory<config>& memory,
-                                   Cursor<config.stages>& at, Phase& landed, const PageShare<Pages>& share, i32 there) {
+TH_DEVICE void load_keys(const Operation& operation, const StreamMemory<config>& memory,
+                         const Cursor<config.stages>& at, const PageShare<Pages>& share) {
   memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
   if (warp::elect()) {
     memory.keys_full(at.slot).arrive_expect_bytes(operation.template own_bytes<config, config.head_dim>(share.own));
   }
   operation.template copy_key_pages<config>(Slot{memory.keys(at.slot), memory.keys_full(at.slot)}, share.pages,
                                             share.own);
+}
+
+template <StreamConfig config, typename Operation, typename Pages>
+TH_DEVICE void load_values(const Operation& operation, const StreamMemory<config>& memory,
+                           const Cursor<config.stages>& at, Phase& landed, const PageShare<Pages>& share, i32 there) {
   memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
   if (there < config.keys) {
     load_last_values<config>(operation, memory, at.slot, landed, share, there);
@@ -75,6 +82,20 @@ TH_DEVICE void load_block_of_pages(const Operation& operation, const StreamMemor
     }
     operation.template copy_value_pages<config>(Slot{memory.values(at.slot), memory.values_full(at.slot)}, share.pages,
                                                 share.own);
+  }
+}
+
+/// A block of keys and its values; or, where they are loaded apart, warp `own`'s share of either.
+template <StreamConfig config, typename Operation, typename Pages>
+TH_DEVICE void load_block_of_pages(const Operation& operation, const StreamMemory<config>& memory,
+                                   Cursor<config.stages>& at, Phase& landed, const PageShare<Pages>& warp, i32 there) {
+  constexpr auto sharing = static_cast<u32>(config.sharing_warps());
+  const PageShare<Pages> share{warp.pages, warp.own % sharing};
+  if (!config.loads_apart || warp.own < sharing) {
+    load_keys<config>(operation, memory, at, share);
+  }
+  if (!config.loads_apart || warp.own >= sharing) {
+    load_values<config>(operation, memory, at, landed, share, there);
   }
   at.advance();
 }
@@ -110,7 +131,7 @@ TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>
     TH_NO_UNROLL
     for (i32 block = work.blocks.begin; block < work.blocks.end; ++block) {
       const auto next = operation.template pages<config>(work, block + 1);  // asked for before the waits
-      flags |= pages.flags;
+      flags |= operation.flags_of(pages);
       if constexpr (config.has_codes()) {
         load_codes<config>(
             memory, at, [&](const Slot& slot) { operation.template copy_key_pages<config>(slot, pages, own); },

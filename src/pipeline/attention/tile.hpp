@@ -37,30 +37,29 @@ struct WarpgroupBlocks {
 template <MatrixEngine Engine>
 using TileOperand = typename Engine::template Descriptor<Swizzle::b128>;
 
-/// k-step `step` (16 columns of 16 bits, or 32 of FP8) of a tile of `rows` rows as an operand whose contiguous
-/// dimension is k. `row_bytes`: of a panel, which is the span of the swizzle.
+/// k-step `step` (16 columns of 16 bits, or 32 of FP8) of a tile as an operand whose contiguous dimension is k.
+/// `row_bytes`: of a panel, which is the span of the swizzle.
 template <MatrixEngine Engine, int row_bytes = panel_row_bytes>
-TH_DEVICE auto along_columns(Shared<u8> tile, int rows, int step, bool from_base = false) {
+TH_DEVICE auto along_columns(Shared<u8> tile, const TileLayout& layout, int step, bool from_base = false) {
   static_assert(row_bytes == 128 || row_bytes == 64);
   constexpr Swizzle swizzle = row_bytes == 128 ? Swizzle::b128 : Swizzle::b64;
   constexpr int steps_per_panel = row_bytes / step_bytes;
-  const u32 panel = static_cast<u32>(step / steps_per_panel * rows * row_bytes);
+  const u32 panel = static_cast<u32>(step / steps_per_panel) * layout.panel_bytes;
   const u32 in_panel = static_cast<u32>(step % steps_per_panel) * step_bytes;
   if (from_base) {
-    return Engine::template descriptor<swizzle>(tile, 16, 8 * row_bytes).later(panel + in_panel);
+    return Engine::template descriptor<swizzle>(tile, 16, layout.group_bytes).later(panel + in_panel);
   }
-  return Engine::template descriptor<swizzle>(tile.offset_bytes(panel), 16, 8 * row_bytes).advance(in_panel);
+  return Engine::template descriptor<swizzle>(tile.offset_bytes(panel), 16, layout.group_bytes).advance(in_panel);
 }
 
 /// k-step `step` (16 rows) of a tile as an operand whose contiguous dimension is n: the values.
 template <MatrixEngine Engine>
-TH_DEVICE TileOperand<Engine> along_rows(Shared<u8> tile, int rows, int step, bool from_base = false) {
+TH_DEVICE TileOperand<Engine> along_rows(Shared<u8> tile, const TileLayout& layout, int step, bool from_base = false) {
+  const u32 offset = static_cast<u32>(step) * 2 * layout.group_bytes;
   if (from_base) {
-    return Engine::template descriptor<Swizzle::b128>(tile, tile_bytes(rows, panel_columns), 8 * panel_row_bytes)
-        .later(static_cast<u32>(step) * 16 * panel_row_bytes);
+    return Engine::template descriptor<Swizzle::b128>(tile, layout.panel_bytes, layout.group_bytes).later(offset);
   }
-  return Engine::template descriptor<Swizzle::b128>(tile.offset_bytes(static_cast<u32>(step) * 16 * panel_row_bytes),
-                                                    tile_bytes(rows, panel_columns), 8 * panel_row_bytes);
+  return Engine::template descriptor<Swizzle::b128>(tile.offset_bytes(offset), layout.panel_bytes, layout.group_bytes);
 }
 
 /// A warp's A fragment of k-step `step` from rows [first_row, first_row + 16) of a tile of `rows` rows; `row_bytes` as

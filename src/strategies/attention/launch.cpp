@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -105,16 +106,21 @@ machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const 
                    {variable ? 1 : tensor.shape[0], strides.batch_stride, 1});
 }
 
-void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geometry& geometry,
+void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geometry& geometry, const Paging& paging,
               const CallTensors& call) {
   const auto add = [&](std::size_t offset, TensorIndex index, int box_rows, int box_panels) {
     out.add_map(offset, tensor_map(problem, call.tensors[index], box_rows, box_panels));
   };
   add(offsetof(Params, query_map), query_index, geometry.query_box_rows, geometry.query_box_panels);
   if (problem.page_size > 0) {
-    const int rows = page_box_rows(problem, geometry.key_share.keys);
-    out.add_map(offsetof(Params, key_map), page_map(call.tensors[key_index], rows, 1));
-    out.add_map(offsetof(Params, value_map), page_map(call.tensors[value_index], rows, 1));
+    const auto add_pages = [&](std::size_t offset, TensorIndex index) {
+      const Tensor& tensor = call.tensors[index];
+      const int rows = 1 << paging.box_shift;
+      out.add_map(offset, paging.page_groups != 0 ? page_group_map(tensor, rows)
+                                                  : page_map(tensor, rows, geometry.whole_rows ? all_panels : 1));
+    };
+    add_pages(offsetof(Params, key_map), key_index);
+    add_pages(offsetof(Params, value_map), value_index);
     return;
   }
   add(offsetof(Params, key_map), key_index, geometry.key_share.keys, geometry.key_share.panels);
@@ -137,6 +143,15 @@ void add_paging(Paging& paging, const CallTensors& call) {
   const Tensor& used = call.tensors[used_keys_index];
   paging.used_keys = device_address(used.data);
   paging.used_keys_stride = used.strides[0];
+}
+
+/// Boxes of whole rows have more than 8 of them only in maps of groups.
+void add_page_groups(Paging& paging, const CallTensors& call) {
+  const int groups = page_groups(call.tensors[key_index]);
+  paging.page_groups = groups == page_groups(call.tensors[value_index]) ? groups : 0;
+  if (paging.page_groups == 0) {
+    paging.box_shift = box_shift(pipeline::attention::group_rows);
+  }
 }
 
 }  // namespace
@@ -162,6 +177,26 @@ machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panel
       {tensor.shape[1], tensor.strides[1], rows}, panels == all_panels ? static_cast<int>(map.panels()) : panels,
       {tensor.shape[2], tensor.strides[2], heads}, {tensor.shape[0], tensor.strides[0], 1});
   description.promotion = machine::Promotion::b128;  // the bytes beside a row may be another head's or page's
+  return description;
+}
+
+int page_groups(const Tensor& tensor) {
+  const std::int64_t group = pipeline::attention::group_rows * tensor.strides[1];
+  if (tensor.shape[0] == 1) {
+    return static_cast<int>(tensor.shape[1] / pipeline::attention::group_rows);
+  }
+  const std::int64_t groups = group > 0 && tensor.strides[0] % group == 0 ? tensor.strides[0] / group : 0;
+  return groups > 0 && groups <= std::numeric_limits<int>::max() / tensor.shape[0] ? static_cast<int>(groups) : 0;
+}
+
+machine::TensorMapDescription page_group_map(const Tensor& tensor, int rows) {
+  constexpr int group_rows = pipeline::attention::group_rows;
+  const PanelMap map(tensor, tensor.shape[3]);
+  const std::int64_t groups = (tensor.shape[0] - 1) * page_groups(tensor) + tensor.shape[1] / group_rows;
+  machine::TensorMapDescription description = map.description(
+      {group_rows, tensor.strides[1], group_rows}, static_cast<int>(map.panels()),
+      {groups, group_rows * tensor.strides[1], rows / group_rows}, {tensor.shape[2], tensor.strides[2], 1});
+  description.promotion = machine::Promotion::b128;
   return description;
 }
 
@@ -270,13 +305,16 @@ void add_launch(PlannedCall& call, std::string_view strategy, const AttentionPro
                     const CallTensors& tensors, LaunchArguments& out) {
     Params params = known;
     add_tensors(params, problem, tensors);
+    if (geometry.whole_rows) {
+      add_page_groups(params.paging, tensors);
+    }
     if (status_offset) {
       params.paging.status = device_address(tensors.workspace) + *status_offset;
     }
     out.set(params);
     out.grid = grid(problem, geometry, params.query_tiles);
     if (geometry.query_box_rows > 0) {
-      add_maps(out, problem, geometry, tensors);
+      add_maps(out, problem, geometry, params.paging, tensors);
     }
     return true;
   };

@@ -32,6 +32,7 @@ struct Geometry {
   std::uint32_t shared_bytes = 0;
   std::uint32_t registers = 0;  ///< KernelLaunch::registers
   bool persistent = false;      ///< fewer blocks may take all the work
+  bool whole_rows = false;      ///< of pages, one copy brings all panels
   bool grid_of_heads = false;   ///< heads along x, tiles along y, sequences along z; else all pieces along x
 };
 
@@ -45,6 +46,11 @@ struct Geometry {
 /// The map of keys or values in pages: columns of a panel, rows of a page, panels, heads, pages.
 inline constexpr int all_panels = 0;
 [[nodiscard]] machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels, int heads = 1);
+
+/// Groups of 8 rows from a page to the next; 0 where pages are no whole number of them apart.
+[[nodiscard]] int page_groups(const Tensor& tensor);
+/// The same map, of whole rows: columns of a panel, 8 rows, panels, groups of 8 rows of all pages, heads.
+[[nodiscard]] machine::TensorMapDescription page_group_map(const Tensor& tensor, int rows);
 
 /// A launch takes the sequences with so many queries, and leaves others to another launch of its call.
 struct QueryRange {

@@ -31,7 +31,8 @@ struct Divisor {
 };
 
 /// Keys and values that are [pages, page, heads, columns]: an operand's batch stride is a page's. Maps have rank 5: the
-/// columns of a panel, rows of a page, panels, heads, pages.
+/// columns of a panel, rows of a page, panels, heads, pages. Where copies bring whole rows, and pages are a multiple of
+/// 8 rows apart, they are the columns of a panel, 8 rows, panels, groups of 8 rows of all pages, heads.
 struct Paging {
   u64 block_table;  ///< int32 [batch, pages of `keys`]; 0: no paged KV cache
   i64 table_batch_stride;
@@ -40,8 +41,9 @@ struct Paging {
   i64 used_keys_stride;
   u64 status;  ///< flags of each loading warp of each block (strategies/status_words.hpp)
   i32 pages;
-  Divisor page;   ///< rows of one
-  u32 box_shift;  ///< a TMA box has 2^box_shift rows, which divide a page and a block of keys
+  Divisor page;     ///< rows of one
+  u32 box_shift;    ///< a TMA box has 2^box_shift rows, which divide a page and a block of keys
+  i32 page_groups;  ///< groups of 8 rows from a page to the next, in maps of groups; 0: maps have rows and pages
 };
 
 /// A flag of Paging::status, as AttentionStatus has them.

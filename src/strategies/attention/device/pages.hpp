@@ -41,6 +41,22 @@ TH_DEVICE i32 used_keys(const Params& params, i32 batch) {
   return Global<i32>{params.paging.used_keys}.load(batch * params.paging.used_keys_stride);
 }
 
+/// An entry of the block table, and a row of the page that it names.
+struct NamedPage {
+  i32 named;
+  i32 row;
+};
+
+TH_DEVICE NamedPage named_page(const Paging& paging, i32 batch, i32 key) {
+  const i32 place = quotient(key, paging.page);
+  const i32 named =
+      Global<i32>{paging.block_table}.load(batch * paging.table_batch_stride + place * paging.table_page_stride);
+  return {named, key - place * static_cast<i32>(paging.page.value)};
+}
+
+/// The page that an entry names, or the nearest one that exists.
+TH_DEVICE i32 existing_page(const Paging& paging, i32 named) { return clamp(named, 0, paging.pages - 1); }
+
 /// A page of the pool and a row in it.
 struct PageRow {
   i32 page;

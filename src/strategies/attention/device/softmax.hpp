@@ -83,16 +83,34 @@ struct Groups {
   int end;
 };
 
+/// 2^x on the multiply-add pipe, within 1.1e-4 of it relatively; 2^n of an integer n is exact. Below 2^-126 it is 0.
+TH_DEVICE float exp2_by_polynomial(float x) {
+  constexpr float exponent_bias = 127.0F;
+  constexpr float rounder = 12582912.0F + exponent_bias;  // 1.5·2^23: integers are in the lowest bits of a sum with it
+  const float limited = x < -exponent_bias ? -exponent_bias : x;  // unlike a maximum, keeps NaN
+  const float rounded = limited + rounder;
+  const float fraction = limited - (rounded - rounder);
+  const float square_and_cube = math::fma(fraction, 0.055008971F, 0.242211060F);
+  const float power = math::fma(fraction, math::fma(fraction, square_and_cube, 0.693282934F), 1.0F);
+  return power * convert::bits_float(convert::float_bits(rounded) << 23);
+}
+
+/// Of ten groups of columns, so many have their exponentials computed by polynomials.
+TH_DEVICE constexpr bool is_by_polynomial(int group, int of_ten) { return group * of_ten % 10 < of_ten; }
+
 /// Scores become weights 2^(score·factor − running_max); returns their sum in this thread.
-template <int columns>
+template <int polynomials = 0, int columns>
 TH_DEVICE float exponentiate(Accumulators<columns>& scores, Groups groups, int half, float factor, float running_max) {
   float even = 0.0F;
   float odd = 0.0F;
   TH_UNROLL
   for (int group = groups.begin; group < groups.end; ++group) {
     const int i = group * 4 + half * 2;
-    const float first = math::exp2_approx(math::fma(scores.get(i), factor, -running_max));
-    const float second = math::exp2_approx(math::fma(scores.get(i + 1), factor, -running_max));
+    const auto power_of_two = [group](float x) {
+      return is_by_polynomial(group, polynomials) ? exp2_by_polynomial(x) : math::exp2_approx(x);
+    };
+    const float first = power_of_two(math::fma(scores.get(i), factor, -running_max));
+    const float second = power_of_two(math::fma(scores.get(i + 1), factor, -running_max));
     scores.set(i, first);
     scores.set(i + 1, second);
     even += first;
@@ -101,9 +119,9 @@ TH_DEVICE float exponentiate(Accumulators<columns>& scores, Groups groups, int h
   return even + odd;
 }
 
-template <int columns>
+template <int polynomials = 0, int columns>
 TH_DEVICE float exponentiate(Accumulators<columns>& scores, int half, float factor, float running_max) {
-  return exponentiate(scores, Groups{0, columns / 8}, half, factor, running_max);
+  return exponentiate<polynomials>(scores, Groups{0, columns / 8}, half, factor, running_max);
 }
 
 /// A row's running maximum changes only when the largest exponent weighs more than 2^max, and that weight then becomes
@@ -118,19 +136,31 @@ inline constexpr WeightRange weights_in_16_bits{0.0F, 8.0F};
 /// Where one key outweighs the others, its weight has no error, and theirs have the least.
 inline constexpr WeightRange weights_as_codes{8.0F, 8.0F};
 
-/// Adds a block of keys: scores become weights, and the rows' maximum, sum and factor are updated.
+/// The maximum and the factor of the row of `half`, for a block of keys more.
 template <int columns>
+TH_DEVICE void update_maximum(RowPair& rows, const Accumulators<columns>& scores, int half, float factor,
+                              WeightRange range) {
+  const float largest = finite(quad_max(row_max(scores, half)) * factor);
+  const float running_max = largest > rows.running_max[half] + range.max ? largest - range.min : rows.running_max[half];
+  rows.factor[half] = math::exp2_approx(rows.running_max[half] - running_max);
+  rows.running_max[half] = running_max;
+}
+
+/// Behind that, scores become weights, and are added to the row's sum.
+template <int polynomials = 0, int columns>
+TH_DEVICE void update_sum(RowPair& rows, Accumulators<columns>& scores, int half, float factor) {
+  const float weights = exponentiate<polynomials>(scores, half, factor, rows.running_max[half]);
+  rows.running_sum[half] = math::fma(rows.running_sum[half], rows.factor[half], weights);
+}
+
+/// Adds a block of keys: scores become weights, and the rows' maximum, sum and factor are updated.
+template <int polynomials = 0, int columns>
 TH_DEVICE void update_softmax(RowPair& rows, Accumulators<columns>& scores, float factor,
                               WeightRange range = weights_in_16_bits) {
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const float largest = finite(quad_max(row_max(scores, half)) * factor);
-    const float running_max =
-        largest > rows.running_max[half] + range.max ? largest - range.min : rows.running_max[half];
-    rows.factor[half] = math::exp2_approx(rows.running_max[half] - running_max);
-    rows.running_max[half] = running_max;
-    rows.running_sum[half] =
-        math::fma(rows.running_sum[half], rows.factor[half], exponentiate(scores, half, factor, running_max));
+    update_maximum(rows, scores, half, factor, range);
+    update_sum<polynomials>(rows, scores, half, factor);
   }
 }
 

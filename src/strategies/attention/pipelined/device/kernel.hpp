@@ -41,12 +41,13 @@ struct StreamedAttention {
     /// With FP8: a block's product with some columns of its values, before it is added to the output.
     Accumulators<config.multiplies_codes ? config.product_columns() : 8> product;
     RowPair rows;
-    float dot_factor;      ///< with FP8: the factor of dot products
-    bool started = false;  ///< output holds something to add to
-    bool masked = false;   ///< some row did not see all keys of one of its blocks
-    i32 keys = 0;          ///< of the sequence
-    i32 diagonal = 0;      ///< the key under the diagonal for this thread's first row
-    i32 whole_begin = 0;   ///< blocks that all of the warpgroup's rows see whole
+    float dot_factor;         ///< with FP8: the factor of dot products
+    float product_factor[2];  ///< with FP8, scores ahead: RowPair::factor of the block whose product is in flight
+    bool started = false;     ///< output holds something to add to
+    bool masked = false;      ///< some row did not see all keys of one of its blocks
+    i32 keys = 0;             ///< of the sequence
+    i32 diagonal = 0;         ///< the key under the diagonal for this thread's first row
+    i32 whole_begin = 0;      ///< blocks that all of the warpgroup's rows see whole
     i32 whole_end = 0;
   };
 
@@ -113,12 +114,11 @@ struct StreamedAttention {
 
   // ---- paged KV cache
 
-  /// The lane's box of a block.
+  /// The lane's box of a block: the page as the table names it, and the row.
   struct Pages {
     i32 kv_head;
-    i32 page;
+    i32 named;
     i32 row;
-    u32 flags;
   };
 
   TH_DEVICE static i32 key_count(const StreamedWork& work) { return work.sequence.keys; }
@@ -129,26 +129,45 @@ struct StreamedAttention {
     const u32 shift = params.paging.box_shift;
     const i32 last = most(work.sequence.keys - 1, 0) >> shift;
     const i32 box = least((block * config.keys >> shift) + static_cast<i32>(warp::lane()), last);
-    const PageRow at = page_row(params.paging, work.sequence.batch, box << shift);
-    return {work.sequence.kv_head, at.page, at.row, at.was_there ? 0U : pages_clamped};
+    const NamedPage at = named_page(params.paging, work.sequence.batch, box << shift);
+    return {work.sequence.kv_head, at.named, at.row};
+  }
+  TH_DEVICE u32 flags_of(const Pages& pages) const {
+    return existing_page(params.paging, pages.named) == pages.named ? 0U : pages_clamped;
   }
 
-  /// A tile of so many columns in pages is copied box by box, and a box panel by panel; producer warps alternate.
+  /// A tile of so many columns in pages is copied box by box. A box has all panels of its rows, or is copied panel by
+  /// panel. Producer warps alternate.
   template <StreamConfig config, int columns>
   struct PageTile {
     static constexpr int row_bytes = columns * config.stored_bytes();
     static constexpr u32 panel_bytes = static_cast<u32>(pipeline::attention::panel_bytes_of(row_bytes));
     static constexpr u32 panels = static_cast<u32>(pipeline::attention::panels_of(row_bytes));
-    static constexpr u32 warps = static_cast<u32>(config.loading_warps());
+    static constexpr u32 panels_at_once = config.whole_rows ? panels : 1;
+    static constexpr u32 copies_of_box = panels / panels_at_once;
+    static constexpr u32 warps = static_cast<u32>(config.sharing_warps());
   };
+
+  /// The place of a panel of the box in a map: of whole rows where pages lie in one grid of groups of 8 rows.
+  template <StreamConfig config>
+  TH_DEVICE At<5> box_place(const Pages& pages, u32 panel) const {
+    const i32 page = existing_page(params.paging, pages.named);
+    if constexpr (config.whole_rows) {
+      if (params.paging.page_groups != 0) {
+        const i32 group = page * params.paging.page_groups + pages.row / pipeline::attention::group_rows;
+        return {0, 0, 0, group, pages.kv_head};
+      }
+    }
+    return {0, pages.row, static_cast<i32>(panel), pages.kv_head, page};
+  }
 
   /// The bytes that producer warp `own` copies of a tile of so many columns.
   template <StreamConfig config, int columns>
   TH_DEVICE u32 own_bytes(u32 own) const {
     using Copied = PageTile<config, columns>;
     const u32 shift = params.paging.box_shift;
-    const u32 copies = (static_cast<u32>(config.keys) >> shift) * Copied::panels;
-    return (copies + Copied::warps - 1 - own) / Copied::warps * (Copied::panel_bytes << shift);
+    const u32 copies = (static_cast<u32>(config.keys) >> shift) * Copied::copies_of_box;
+    return (copies + Copied::warps - 1 - own) / Copied::warps * (Copied::panels_at_once * Copied::panel_bytes << shift);
   }
 
   template <StreamConfig config, int columns>
@@ -158,10 +177,11 @@ struct StreamedAttention {
     const u32 shift = params.paging.box_shift;
     if (lane < static_cast<u32>(config.keys) >> shift) {
       TH_UNROLL
-      for (u32 panel = 0; panel < Copied::panels; ++panel) {
-        if ((lane * Copied::panels + panel) % Copied::warps == own) {
-          const u32 offset = (panel * static_cast<u32>(config.keys) + (lane << shift)) * Copied::panel_bytes;
-          slot.copy(offset, map, At{0, pages.row, static_cast<i32>(panel), pages.kv_head, pages.page});
+      for (u32 panel = 0; panel < Copied::panels; panel += Copied::panels_at_once) {
+        if ((lane * Copied::copies_of_box + panel) % Copied::warps == own) {
+          const u32 row_of_tile = (lane << shift) * Copied::panels_at_once;
+          const u32 offset = (panel * static_cast<u32>(config.keys) + row_of_tile) * Copied::panel_bytes;
+          slot.copy(offset, map, box_place<config>(pages, panel));
         }
       }
     }
@@ -270,6 +290,7 @@ struct StreamedAttention {
   template <StreamConfig config>
   TH_DEVICE void score(Tile<config>& tile, Shared<u8> keys) const {
     using pipeline::attention::along_columns;
+    using pipeline::attention::by_panels;
     constexpr int row_bytes = pipeline::attention::panel_bytes_of(config.head_dim * config.element_bytes());
     if constexpr (config.queries_in_registers) {
       TH_UNROLL
@@ -281,20 +302,23 @@ struct StreamedAttention {
     Engine::fence();
     TH_UNROLL
     for (int step = 0; step < config.steps(config.head_dim); ++step) {
-      const auto key_step = along_columns<Engine, row_bytes>(keys, config.keys, step, config.base_descriptors);
+      const auto key_step =
+          along_columns<Engine, row_bytes>(keys, config.layout(config.head_dim), step, config.base_descriptors);
       if constexpr (config.queries_in_registers) {
         Engine::multiply<QueryElement<config>>(tile.scores, tile.queries[step], key_step, step != 0);
       } else {
         Engine::multiply<QueryElement<config>>(
             tile.scores,
-            along_columns<Engine, row_bytes>(tile.query_tile, config.rows(), step, config.base_descriptors), key_step,
-            step != 0);
+            along_columns<Engine, row_bytes>(tile.query_tile, by_panels(config.rows(), row_bytes), step,
+                                             config.base_descriptors),
+            key_step, step != 0);
       }
     }
   }
 
+  /// Scores become logits of the keys that their rows see.
   template <StreamConfig config>
-  TH_DEVICE void softmax(Tile<config>& tile, i32 block) const {
+  TH_DEVICE void mask_scores(Tile<config>& tile, i32 block) const {
     if constexpr (logits == Logits::general) {
       to_exponents(params, tile.scores, config.has_codes() ? tile.dot_factor : 1.0F);
     }
@@ -305,8 +329,34 @@ struct StreamedAttention {
         mask(visible_from(params, tile.diagonal + half * 8, tile.keys), half, tile.scores, block * config.keys);
       }
     }
-    const float factor = logits == Logits::general ? 1.0F : config.has_codes() ? tile.dot_factor : params.scale_log2;
-    update_softmax(tile.rows, tile.scores, factor, config.multiplies_codes ? weights_as_codes : weights_in_16_bits);
+  }
+  template <StreamConfig config>
+  TH_DEVICE float logit_factor(const Tile<config>& tile) const {
+    return logits == Logits::general ? 1.0F : config.has_codes() ? tile.dot_factor : params.scale_log2;
+  }
+  template <StreamConfig config>
+  static constexpr WeightRange weight_range = config.multiplies_codes ? weights_as_codes : weights_in_16_bits;
+
+  template <StreamConfig config>
+  TH_DEVICE void softmax(Tile<config>& tile, i32 block) const {
+    mask_scores(tile, block);
+    update_softmax<config.polynomials>(tile.rows, tile.scores, logit_factor(tile), weight_range<config>);
+  }
+  /// The same in two steps.
+  template <StreamConfig config>
+  TH_DEVICE void find_maximum(Tile<config>& tile, i32 block) const {
+    mask_scores(tile, block);
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      update_maximum(tile.rows, tile.scores, half, logit_factor(tile), weight_range<config>);
+    }
+  }
+  template <StreamConfig config>
+  TH_DEVICE void weigh(Tile<config>& tile) const {
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      update_sum<config.polynomials>(tile.rows, tile.scores, half, logit_factor(tile));
+    }
   }
 
   /// The sum in this thread's rows, which the softmax of a block completes.
@@ -315,9 +365,19 @@ struct StreamedAttention {
     return tile.rows.running_sum[0] + tile.rows.running_sum[1];
   }
 
+  /// The factors of this thread's rows, which the maximum of a block gives.
+  template <StreamConfig config>
+  TH_DEVICE float sum_of_factors(const Tile<config>& tile) const {
+    return tile.rows.factor[0] + tile.rows.factor[1];
+  }
+
   template <StreamConfig config>
   TH_DEVICE void take_weights(Tile<config>& tile) const {
     pack_weights(tile.weights, tile.scores);
+    if constexpr (config.scores_ahead) {
+      tile.product_factor[0] = tile.rows.factor[0];
+      tile.product_factor[1] = tile.rows.factor[1];
+    }
   }
 
   /// Product `index` of a block's weights with its values.
@@ -337,7 +397,8 @@ struct StreamedAttention {
       for (int step = 0; step < config.steps(config.keys); ++step) {
         Engine::multiply_columns<Weighed<config>>(
             tile.output, tile.weights.step[step],
-            pipeline::attention::along_rows<Engine>(values, config.keys, step, config.base_descriptors),
+            pipeline::attention::along_rows<Engine>(values, config.layout(config.value_dim), step,
+                                                    config.base_descriptors),
             tile.started || step != 0);
       }
     }
@@ -353,7 +414,8 @@ struct StreamedAttention {
     for (int step = 0; step < config.steps(config.keys); ++step) {
       Engine::multiply<E4M3>(
           tile.product, tile.weights.step[step],
-          pipeline::attention::along_columns<Engine>(values, config.value_dim, step, config.base_descriptors),
+          pipeline::attention::along_columns<Engine>(values, pipeline::attention::by_panels(config.value_dim), step,
+                                                     config.base_descriptors),
           step != 0);
     }
   }
@@ -364,10 +426,11 @@ struct StreamedAttention {
       Engine::settle(tile.output);
     } else {
       Engine::settle(tile.product);
+      const float(&factor)[2] = config.scores_ahead ? tile.product_factor : tile.rows.factor;
       TH_UNROLL
       for (int i = 0; i < config.product_columns() / 2; ++i) {
         const int at = index * (config.product_columns() / 2) + i;
-        tile.output.set(at, math::fma(tile.output.get(at), tile.rows.factor[i / 2 % 2], tile.product.get(i)));
+        tile.output.set(at, math::fma(tile.output.get(at), factor[i / 2 % 2], tile.product.get(i)));
       }
     }
   }

@@ -95,12 +95,13 @@ struct SplitAttention {
   template <SplitConfig config>
   TH_DEVICE void score(Tile<config>& tile, Shared<u8> queries, Shared<u8> keys, int chunk) const {
     using pipeline::attention::along_columns;
+    using pipeline::attention::by_panels;
     Engine::settle(tile.scores[chunk]);
     Engine::fence();
     TH_UNROLL
     for (int step = 0; step < config.head_dim / 16; ++step) {
-      Engine::multiply<Element>(tile.scores[chunk], along_columns<Engine>(queries, SplitConfig::rows, step),
-                                along_columns<Engine>(keys, SplitConfig::chunk, step), step != 0);
+      Engine::multiply<Element>(tile.scores[chunk], along_columns<Engine>(queries, by_panels(SplitConfig::rows), step),
+                                along_columns<Engine>(keys, by_panels(SplitConfig::chunk), step), step != 0);
     }
   }
 
@@ -152,6 +153,8 @@ struct SplitAttention {
   template <SplitConfig config>
   TH_DEVICE void accumulate(Tile<config>& tile, Shared<u8> values, int chunk, int part) const {
     constexpr int count = SplitConfig::chunk / 16 / config.parts;
+    using pipeline::attention::along_rows;
+    using pipeline::attention::by_panels;
     TH_UNROLL
     for (int step = part * count; step < (part + 1) * count; ++step) {
       Engine::settle(tile.weights[chunk].step[step]);
@@ -163,7 +166,7 @@ struct SplitAttention {
     TH_UNROLL
     for (int step = part * count; step < (part + 1) * count; ++step) {
       Engine::multiply_columns<Element>(tile.output, tile.weights[chunk].step[step],
-                                        pipeline::attention::along_rows<Engine>(values, SplitConfig::chunk, step),
+                                        along_rows<Engine>(values, by_panels(SplitConfig::chunk), step),
                                         chunk != 0 || step != 0);
     }
     tile.started = true;
