@@ -4,7 +4,7 @@
 // usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8] [--queries bf16|fp8] [--only TEXT]
 //                               [--knobs "..."]...
 //
-// --only takes the cases whose title contains the text. With knobs, `pipelined` alone is timed: as it is, and with
+// --only takes the case with this title. With knobs, `pipelined` alone is timed: as it is, and with
 // each. Each line has the median and the minimum of µs per call, and TFLOP/s of the unmasked products.
 #include <fmt/format.h>
 
@@ -249,7 +249,7 @@ int main(int argc, char** argv) try {
   fmt::print("{} query heads, {} of keys, head dimension {}, pages of {}, keys in {}, queries in {}\n", heads, kv_heads,
              options.head_dim, options.page, name(options.keys), name(options.queries));
   for (const Case& on : cases()) {
-    if (on.title.find(options.only) != std::string::npos) {
+    if (options.only.empty() || on.title == options.only) {
       measure(on, options);
     }
   }
