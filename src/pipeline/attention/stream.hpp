@@ -181,6 +181,26 @@ TH_DEVICE void score_alone(const Operation& operation, Tile& tile, const StreamM
   release<config>(memory.keys_empty(at.slot));
 }
 
+/// A block's scores, and the first product of the block before it with its values. That is in flight then.
+template <StreamConfig config, typename Operation, typename Tile>
+TH_DEVICE void score_beside_product(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
+                                    Cursor<config.stages>& keys_at, const Cursor<config.stages>& values_at,
+                                    const OrderedBarrier<config>& turns) {
+  using Engine = typename Operation::Engine;
+  memory.keys_full(keys_at.slot).wait(keys_at.phase);
+  turns.wait();
+  operation.score(tile, memory.keys(keys_at.slot));
+  Engine::commit();
+  memory.values_full(values_at.slot).wait(values_at.phase);
+  operation.accumulate(tile, memory.values(values_at.slot), 0);
+  Engine::commit();
+  turns.pass_on();
+  Engine::template retire<1>();
+  Engine::settle(tile.scores);
+  release<config>(memory.keys_empty(keys_at.slot));
+  keys_at.advance();
+}
+
 /// The compiler moves waits over arithmetic, and with a wait above the softmax nothing would overlap. It does not move
 /// them over a branch on what the softmax gives; this one is never taken, since that is a sum of exponentials.
 template <StreamConfig config>
@@ -205,18 +225,7 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
   operation.take_weights(tile);
   TH_NO_UNROLL
   for (i32 block = own.begin + 1; block < own.end; ++block) {
-    memory.keys_full(keys_at.slot).wait(keys_at.phase);
-    turns.wait();
-    operation.score(tile, memory.keys(keys_at.slot));
-    Engine::commit();
-    memory.values_full(values_at.slot).wait(values_at.phase);
-    operation.accumulate(tile, memory.values(values_at.slot), 0);
-    Engine::commit();
-    turns.pass_on();
-    Engine::template retire<1>();
-    Engine::settle(tile.scores);
-    release<config>(memory.keys_empty(keys_at.slot));
-    keys_at.advance();
+    score_beside_product<config>(operation, tile, memory, keys_at, values_at, turns);
     operation.softmax(tile, block);
     hold_softmax<config>(operation.sum_of_weights(tile));
     Engine::template retire<0>();
@@ -293,18 +302,7 @@ TH_DEVICE void attend_to_codes_ahead(const Operation& operation, Tile& tile, con
   operation.take_weights(tile);
   TH_NO_UNROLL
   for (i32 block = own.begin + 1; block < own.end; ++block) {
-    memory.keys_full(keys_at.slot).wait(keys_at.phase);
-    turns.wait();
-    operation.score(tile, memory.keys(keys_at.slot));
-    Engine::commit();
-    memory.values_full(values_at.slot).wait(values_at.phase);
-    operation.accumulate(tile, memory.values(values_at.slot), 0);
-    Engine::commit();
-    turns.pass_on();
-    Engine::template retire<1>();
-    Engine::settle(tile.scores);
-    release<config>(memory.keys_empty(keys_at.slot));
-    keys_at.advance();
+    score_beside_product<config>(operation, tile, memory, keys_at, values_at, turns);
     operation.find_maximum(tile, block);
     hold_softmax<config>(operation.sum_of_factors(tile));
     multiply_codes_beside<config>(operation, tile, memory.values(values_at.slot), [&] {
@@ -374,8 +372,8 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
 /// The requirements of the skeleton on an operation. One producer thread copies queries, keys and values of a work item
 /// into a slot. A consumer warpgroup begins a work item on its Tile and takes its queries. For each block of keys it
 /// issues the scores, turns them into weights and issues their product with the values. `settle_product` takes that
-/// when it is retired; rescale and finish follow. `sum_of_weights` is the sum over this thread's rows, known when the
-/// softmax of a block is done.
+/// when it is retired; rescale and finish follow. `softmax` is `find_maximum` and `weigh`. The sums over this thread's
+/// rows are known when these are done: that of the factors, and that of the weights.
 template <class Operation, StreamConfig config>
 concept StreamedOperation =
     MatrixEngine<typename Operation::Engine> &&
@@ -391,6 +389,9 @@ concept StreamedOperation =
       { operation.take_queries(tile, shared, number) } -> Same<void>;
       { operation.score(tile, shared) } -> Same<void>;
       { operation.softmax(tile, index) } -> Same<void>;
+      { operation.find_maximum(tile, index) } -> Same<void>;
+      { operation.weigh(tile) } -> Same<void>;
+      { operation.sum_of_factors(tile) } -> Same<float>;
       { operation.sum_of_weights(tile) } -> Same<float>;
       { operation.take_weights(tile) } -> Same<void>;
       { operation.accumulate(tile, shared, 0) } -> Same<void>;

@@ -106,6 +106,12 @@ machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const 
                    {variable ? 1 : tensor.shape[0], strides.batch_stride, 1});
 }
 
+/// The bytes beside a row of a page may be another head's or page's.
+machine::TensorMapDescription without_neighbours(machine::TensorMapDescription map) {
+  map.promotion = machine::Promotion::b128;
+  return map;
+}
+
 void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geometry& geometry, const Paging& paging,
               const CallTensors& call) {
   const auto add = [&](std::size_t offset, TensorIndex index, int box_rows, int box_panels) {
@@ -173,11 +179,9 @@ std::uint32_t box_shift(int rows) {
 
 machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels, int heads) {
   const PanelMap map(tensor, tensor.shape[3]);
-  machine::TensorMapDescription description = map.description(
+  return without_neighbours(map.description(
       {tensor.shape[1], tensor.strides[1], rows}, panels == all_panels ? static_cast<int>(map.panels()) : panels,
-      {tensor.shape[2], tensor.strides[2], heads}, {tensor.shape[0], tensor.strides[0], 1});
-  description.promotion = machine::Promotion::b128;  // the bytes beside a row may be another head's or page's
-  return description;
+      {tensor.shape[2], tensor.strides[2], heads}, {tensor.shape[0], tensor.strides[0], 1}));
 }
 
 int page_groups(const Tensor& tensor) {
@@ -193,11 +197,9 @@ machine::TensorMapDescription page_group_map(const Tensor& tensor, int rows) {
   constexpr int group_rows = pipeline::attention::group_rows;
   const PanelMap map(tensor, tensor.shape[3]);
   const std::int64_t groups = (tensor.shape[0] - 1) * page_groups(tensor) + tensor.shape[1] / group_rows;
-  machine::TensorMapDescription description = map.description(
-      {group_rows, tensor.strides[1], group_rows}, static_cast<int>(map.panels()),
-      {groups, group_rows * tensor.strides[1], rows / group_rows}, {tensor.shape[2], tensor.strides[2], 1});
-  description.promotion = machine::Promotion::b128;
-  return description;
+  return without_neighbours(map.description({group_rows, tensor.strides[1], group_rows}, static_cast<int>(map.panels()),
+                                            {groups, group_rows * tensor.strides[1], rows / group_rows},
+                                            {tensor.shape[2], tensor.strides[2], 1}));
 }
 
 Params params_of(const AttentionProblem& p, const Geometry& geometry, const QueryRange& queries) {

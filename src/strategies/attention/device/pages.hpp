@@ -41,17 +41,9 @@ TH_DEVICE i32 used_keys(const Params& params, i32 batch) {
   return Global<i32>{params.paging.used_keys}.load(batch * params.paging.used_keys_stride);
 }
 
-/// An entry of the block table, and a row of the page that it names.
-struct NamedPage {
-  i32 named;
-  i32 row;
-};
-
-TH_DEVICE NamedPage named_page(const Paging& paging, i32 batch, i32 key) {
-  const i32 place = quotient(key, paging.page);
-  const i32 named =
-      Global<i32>{paging.block_table}.load(batch * paging.table_batch_stride + place * paging.table_page_stride);
-  return {named, key - place * static_cast<i32>(paging.page.value)};
+/// Place `place` of the sequence's row of the block table.
+TH_DEVICE i32 table_entry(const Paging& paging, i32 batch, i32 place) {
+  return Global<i32>{paging.block_table}.load(batch * paging.table_batch_stride + place * paging.table_page_stride);
 }
 
 /// The page that an entry names, or the nearest one that exists.
@@ -66,9 +58,8 @@ struct PageRow {
 
 TH_DEVICE PageRow page_row(const Paging& paging, i32 batch, i32 key) {
   const i32 place = quotient(key, paging.page);
-  const i32 named =
-      Global<i32>{paging.block_table}.load(batch * paging.table_batch_stride + place * paging.table_page_stride);
-  const i32 page = clamp(named, 0, paging.pages - 1);
+  const i32 named = table_entry(paging, batch, place);
+  const i32 page = existing_page(paging, named);
   return {page, key - place * static_cast<i32>(paging.page.value), page == named};
 }
 

@@ -129,11 +129,13 @@ struct StreamedAttention {
     const u32 shift = params.paging.box_shift;
     const i32 last = most(work.sequence.keys - 1, 0) >> shift;
     const i32 box = least((block * config.keys >> shift) + static_cast<i32>(warp::lane()), last);
-    const NamedPage at = named_page(params.paging, work.sequence.batch, box << shift);
-    return {work.sequence.kv_head, at.named, at.row};
+    const i32 place = quotient(box << shift, params.paging.page);
+    return {work.sequence.kv_head, table_entry(params.paging, work.sequence.batch, place),
+            (box << shift) - place * static_cast<i32>(params.paging.page.value)};
   }
   TH_DEVICE u32 flags_of(const Pages& pages) const {
-    return existing_page(params.paging, pages.named) == pages.named ? 0U : pages_clamped;
+    const bool is_there = existing_page(params.paging, pages.named) == pages.named;
+    return is_there ? 0U : pages_clamped;
   }
 
   /// A tile of so many columns in pages is copied box by box. A box has all panels of its rows, or is copied panel by
@@ -335,12 +337,14 @@ struct StreamedAttention {
     return logits == Logits::general ? 1.0F : config.has_codes() ? tile.dot_factor : params.scale_log2;
   }
   template <StreamConfig config>
-  static constexpr WeightRange weight_range = config.multiplies_codes ? weights_as_codes : weights_in_16_bits;
+  TH_DEVICE static WeightRange weight_range() {
+    return config.multiplies_codes ? weights_as_codes : weights_in_16_bits;
+  }
 
   template <StreamConfig config>
   TH_DEVICE void softmax(Tile<config>& tile, i32 block) const {
     mask_scores(tile, block);
-    update_softmax<config.polynomials>(tile.rows, tile.scores, logit_factor(tile), weight_range<config>);
+    update_softmax<config.polynomials>(tile.rows, tile.scores, logit_factor(tile), weight_range<config>());
   }
   /// The same in two steps.
   template <StreamConfig config>
@@ -348,7 +352,7 @@ struct StreamedAttention {
     mask_scores(tile, block);
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      update_maximum(tile.rows, tile.scores, half, logit_factor(tile), weight_range<config>);
+      update_maximum(tile.rows, tile.scores, half, logit_factor(tile), weight_range<config>());
     }
   }
   template <StreamConfig config>
