@@ -86,7 +86,7 @@ struct StreamConfig {
   TH_DEVICE constexpr int stored_bytes() const { return has_codes() ? 1 : 2; }        ///< of a key or value in memory
   /// Instructions along so many columns or keys.
   TH_DEVICE constexpr int steps(int extent) const { return extent * element_bytes() / step_bytes; }
-  /// Of a tile of keys or of values that are multiplied as 16 bits.
+  /// A tile of keys, or of values that are multiplied as 16 bits.
   TH_DEVICE constexpr TileLayout layout(int columns) const {
     const int row_bytes = panel_bytes_of(columns * element_bytes());
     const auto group = static_cast<u32>(group_rows * row_bytes);
