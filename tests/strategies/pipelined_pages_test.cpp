@@ -59,6 +59,7 @@ constexpr StreamConfig with_scores_ahead(StreamConfig config, int polynomials) {
   config.hold_softmax = true;
   config.scores_ahead = true;
   config.polynomials = polynomials;
+  config.packs_halves = polynomials > 0;
   return config;
 }
 constexpr StreamConfig products_ahead = with_scores_ahead(products, 0);
@@ -369,6 +370,7 @@ TEST(PipelinedPages, ACodeThatIsNaNSpoilsNoRowThatDoesNotSeeIt) {
 TEST(PipelinedPages, CodesWithoutPagesAreRight) {
   Knobs ahead = scores_ahead();
   ahead.set("polynomials", "2");
+  ahead.set("packs_halves", "1");
   for (const auto& [has_fp8_queries, knobs] : {std::pair{true, Knobs{}}, {true, ahead}, {false, Knobs{}}}) {
     AttentionProblem problem =
         with_codes({.batch = 2, .heads = 2, .kv_heads = 1, .queries = 140, .keys = 300, .causal = true});
@@ -430,6 +432,19 @@ TEST(PipelinedPages, APolynomialIsAnExponential) {
     EXPECT_EQ(exp2_by_polynomial(x), 0.0F) << x;
   }
   EXPECT_TRUE(std::isnan(exp2_by_polynomial(std::numeric_limits<float>::quiet_NaN())));
+}
+
+/// By way of halves weights become the codes that are nearest to them, but for the way that ties go.
+TEST(PipelinedPages, CodesOfHalvesAreNearest) {
+  for (int i = 0; i <= 1 << 16; ++i) {
+    const float weight = static_cast<float>(i) / (1 << 16) * (i % 3 == 0 ? 1.0F / 4096.0F : 1.0F);
+    const u32 word = pack_codes_of_halves(weight, 0.0F, 1.0F, weight);
+    const float code = formats::e4m3_to_float(static_cast<std::uint8_t>(word & 0xFFU));
+    const float nearest = formats::e4m3_to_float(formats::float_to_e4m3(weight * 256.0F));
+    const float exact = weight * 256.0F;
+    ASSERT_LE(std::abs(code - exact), std::abs(nearest - exact) + exact / 1024.0F) << weight;
+    ASSERT_EQ(word >> 8, (word & 0xFFU) << 16 | 0x7800U) << weight;
+  }
 }
 
 /// A descale of 0 makes all logits 0, also beside keys that are not seen; the largest and the smallest come through.

@@ -76,6 +76,8 @@ struct StreamConfig {
   bool scores_ahead = false;
   /// With FP8 queries: of ten exponentials, so many are polynomials of the multiply-add pipe.
   int polynomials = 0;
+  /// With FP8 queries: weights become halves and then codes, so that no conversion makes codes.
+  bool packs_halves = false;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_warpgroup = 64;
@@ -114,7 +116,7 @@ struct StreamConfig {
   TH_DEVICE constexpr int products() const { return value_dim / product_columns(); }
   /// Warps of the producer warpgroup that copy: a warp issues its copies one after the other, and pages take many.
   TH_DEVICE constexpr int loading_warps() const { return paged && !has_codes() ? 4 : 1; }
-  /// Of these, the ones that copy each block's keys, or each block's values.
+  /// The number of them that copy each block's keys, or each block's values.
   TH_DEVICE constexpr int sharing_warps() const { return loads_apart ? loading_warps() / 2 : loading_warps(); }
   TH_DEVICE constexpr int loader_registers() const {
     return math_warpgroups == 3                                           ? 32

@@ -95,7 +95,7 @@ TH_DEVICE float exp2_by_polynomial(float x) {
   return power * convert::bits_float(convert::float_bits(rounded) << 23);
 }
 
-/// Of ten groups of columns, so many have their exponentials computed by polynomials.
+/// Whether a group of columns has polynomials for exponentials: so many of ten do.
 TH_DEVICE constexpr bool is_by_polynomial(int group, int of_ten) { return group * of_ten % 10 < of_ten; }
 
 /// Scores become weights 2^(score·factor − running_max); returns their sum in this thread.
@@ -135,6 +135,8 @@ inline constexpr WeightRange weights_in_16_bits{0.0F, 8.0F};
 /// FP8 reaches from 2^-9 to 448, with all its bits from 2^-6 on. A row's largest weight is always 2^8, which is exact.
 /// Where one key outweighs the others, its weight has no error, and theirs have the least.
 inline constexpr WeightRange weights_as_codes{8.0F, 8.0F};
+/// The largest is 1, and codes are of 2^8 times a weight.
+inline constexpr WeightRange weights_as_halves{0.0F, 0.0F};
 
 /// The maximum and the factor of the row of `half`, for a block of keys more.
 template <int columns>
@@ -177,15 +179,25 @@ TH_DEVICE u32 pack_codes(float first, float second, float third, float fourth) {
   return convert::floats_to_e4m3x2(first, second) | static_cast<u32>(convert::floats_to_e4m3x2(third, fourth)) << 16;
 }
 
-template <int columns>
+/// The codes of four weights times 2^8, of at most 1 each. A half has the same bits as a code of 2^8 times its value,
+/// from its bit 7 on: its exponent is a bit longer, and its bias 8 greater. Ties are rounded up. NaN becomes some code.
+TH_DEVICE u32 pack_codes_of_halves(float first, float second, float third, float fourth) {
+  constexpr u32 rounding = 0x00800080;
+  const u32 low = bits::multiply_add(convert::pack<Half>(first, second), 2, rounding);
+  const u32 high = bits::multiply_add(convert::pack<Half>(third, fourth), 2, rounding);
+  return bits::permute(low, high, 0x7531);
+}
+
+template <bool of_halves = false, int columns>
 TH_DEVICE void pack_weights(Weights<E4M3, columns>& weights, const Accumulators<columns>& scores) {
+  const auto codes_of = [](auto... four) { return of_halves ? pack_codes_of_halves(four...) : pack_codes(four...); };
   TH_UNROLL
   for (int step = 0; step < columns / 32; ++step) {
     TH_UNROLL
     for (int word = 0; word < 4; ++word) {
       const int first = (step * 4 + word / 2 * 2) * 4 + word % 2 * 2;
       weights.step[step].word[word] =
-          pack_codes(scores.get(first), scores.get(first + 1), scores.get(first + 4), scores.get(first + 5));
+          codes_of(scores.get(first), scores.get(first + 1), scores.get(first + 4), scores.get(first + 5));
     }
   }
 }

@@ -48,6 +48,8 @@ const KnobTable<Config>& stream_knobs() {
                                "FP8 queries: the next block's softmax runs beside a block's product with its values")),
        only_where(multiplies_codes, range<Config>("polynomials", &StreamConfig::polynomials, 0, 5, 1,
                                                   "FP8 queries: of ten exponentials, those computed by a polynomial")),
+       only_where(multiplies_codes, flag<Config>("packs_halves", &StreamConfig::packs_halves,
+                                                 "FP8 queries: weights are rounded to FP8 by way of fp16")),
        dependent_launch_knob<Config>()}};
   return table;
 }

@@ -338,7 +338,7 @@ struct StreamedAttention {
   }
   template <StreamConfig config>
   TH_DEVICE static WeightRange weight_range() {
-    return config.multiplies_codes ? weights_as_codes : weights_in_16_bits;
+    return config.packs_halves ? weights_as_halves : config.multiplies_codes ? weights_as_codes : weights_in_16_bits;
   }
 
   template <StreamConfig config>
@@ -377,7 +377,11 @@ struct StreamedAttention {
 
   template <StreamConfig config>
   TH_DEVICE void take_weights(Tile<config>& tile) const {
-    pack_weights(tile.weights, tile.scores);
+    if constexpr (config.packs_halves) {
+      pack_weights<true>(tile.weights, tile.scores);
+    } else {
+      pack_weights(tile.weights, tile.scores);
+    }
     if constexpr (config.scores_ahead) {
       tile.product_factor[0] = tile.rows.factor[0];
       tile.product_factor[1] = tile.rows.factor[1];
@@ -470,7 +474,8 @@ struct StreamedAttention {
                               quad_sum(tile.rows.running_sum[half]), visible.begin < visible.end);
     }
     if constexpr (config.has_codes()) {
-      const float factor = descale_of(params.value_descale, work.sequence.batch, work.sequence.kv_head);
+      constexpr float of_codes = config.packs_halves ? 1.0F / 256.0F : 1.0F;
+      const float factor = of_codes * descale_of(params.value_descale, work.sequence.batch, work.sequence.kv_head);
       row_end[0].factor *= factor;
       row_end[1].factor *= factor;
     }
