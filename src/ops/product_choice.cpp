@@ -206,7 +206,7 @@ PlannedCall choose_product(const ProductProblem& problem, const planner::Request
 
 std::vector<std::int64_t> planned_rows(std::int64_t m) {
   std::vector<std::int64_t> rows;
-  for (std::int64_t count = 8; count < m; count *= 2) {
+  for (std::int64_t count = 4; count < m; count *= 2) {
     rows.push_back(count);
   }
   rows.push_back(m);

@@ -2,10 +2,10 @@
 /// Adds up the partial sums of the blocks with split K, through distributed shared memory.
 ///
 /// `ready`: 1 arrival by each consumer warp of every OTHER block that receives sums, when its stages are drained and
-/// may be overwritten. `landed`: armed once, at the start, with the bytes that the other blocks will send; their
-/// asynchronous stores complete it. Each block ends with the sums of some of the columns, so that all have the same
-/// work afterwards. With fewer groups of 8 columns than blocks, the last blocks receive none. It can run once per
-/// launch: a persistent block would refill the stages that receive the partial sums.
+/// may be overwritten. `landed`: armed once, before the block's products, with the bytes that the other blocks will
+/// send; their asynchronous stores complete it. Each block ends with the sums of some of the columns, so that all have
+/// the same work afterwards. With fewer groups of 8 columns than blocks, the last blocks receive none. It can run once
+/// per launch: a persistent block would refill the stages that receive the partial sums.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
@@ -40,11 +40,14 @@ class Merge {
     const u32 others = is_keeper() ? keepers - 1 : keepers;
     ready_.init(4 * shape.math_warpgroups * (others > 0 ? others : 1));
     landed_.init(1);
+    debug::name_barrier(ready_, "merge ready");
+    debug::name_barrier(landed_, "merge landed");
+  }
+  /// The same thread, then, where the block has a tile.
+  TH_DEVICE void expect() const {
     if (is_keeper()) {
       landed_.arrive_expect_bytes(received_bytes);
     }
-    debug::name_barrier(ready_, "merge ready");
-    debug::name_barrier(landed_, "merge landed");
   }
 
   /// All consumer threads call it once their products have retired. Afterwards the first columns of each piece of

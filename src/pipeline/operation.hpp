@@ -60,16 +60,18 @@ concept DualOperand =
       sums.settle();
     };
 
-/// An operation whose tiles are groups'. One producer thread calls prefetch first of all, and for each slot `load`,
-/// whose copies bring slot_load_bytes(tile). `inspect` gives flags. One thread `report`s them at the end with what was
-/// wrong with the bounds, in every block where the operation inspects, else in the first. A consumer warpgroup makes a
-/// `Part` for each tile, of the width that holds its rows; one whose part has none passes over the tile.
+/// An operation whose tiles are groups'; knows_rows where there is one group, whose rows the launch knows. One producer
+/// thread calls prefetch first of all, and for each slot `load`, whose copies bring slot_load_bytes(tile). `inspect`
+/// gives flags. One thread `report`s them at the end with what was wrong with the bounds, in every block where the
+/// operation inspects, else in the first. A consumer warpgroup makes a `Part` for each tile, of the width that holds
+/// its rows; one whose part has none passes over the tile.
 template <class Operation>
 concept Grouped = MatrixEngine<typename Operation::Engine> &&
                   requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
                     requires Same<decltype(Operation::shape), const Shape>;
                     requires Same<decltype(Operation::tile_widths), const TileWidths>;
                     requires Same<decltype(Operation::hooks), const Hooks>;
+                    requires Same<decltype(Operation::knows_rows), const bool>;
                     typename Operation::template Part<Operation::tile_widths.least>;
                     { operation.groups() } -> Same<const Groups&>;
                     { operation.k_steps() } -> Same<u32>;

@@ -115,7 +115,8 @@ class OneGroupTiles {
   ClusterPlace cluster_;
 };
 
-/// Tiles of groups whose rows only the device knows, from a directory that each block makes. Clusters are persistent.
+/// Tiles of groups whose rows only the device knows, from a directory that each block makes. Clusters are persistent,
+/// or as many as there can be tiles.
 template <TileWidths tile_widths>
 class GroupTiles {
  public:

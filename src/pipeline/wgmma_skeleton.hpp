@@ -1,7 +1,7 @@
 #pragma once
 /// The body of every warp-specialised kernel whose sums lie in registers. One producer warp fills the ring, and
 /// consumer warpgroups empty it, tile after tile of a source (pipeline/tile_source.hpp). The operation loads,
-/// multiplies and writes (pipeline/operation.hpp).
+/// multiplies and writes (pipeline/operation.hpp). A cluster that splits K has at most one tile.
 ///
 /// Consumer warpgroups take all of them each tile, or alternate, each with tiles of its own. Where the rows of tiles
 /// are groups', each tile has products of the least width that holds its rows.
@@ -48,7 +48,7 @@ class WgmmaSkeleton {
   using WidestPart = typename WidestPartOf<Operation>::Type;
   using Engine = typename Operation::Engine;
   using Tile = typename Tiles::Tile;
-  static_assert(!Tiles::is_made || (shape.persistent && cluster_blocks(shape) == 1));
+  static_assert(!Tiles::is_made || (shape.persistent ? 1 : shape.split_blocks) == cluster_blocks(shape));
   static_assert(!has_parts || (shape.passes == 1 && shape.ablation == Ablation::none));
   static_assert(!hooks.promotes || (!hooks.makes_operand && shape.passes == 1));
 
@@ -81,6 +81,7 @@ class WgmmaSkeleton {
         if constexpr (Tiles::is_made) {
           await_bounds();
           flags = tiles_.make();
+          expect_parts();
         }
       }
       publish();
@@ -156,6 +157,9 @@ class WgmmaSkeleton {
       ring_.init();
       if constexpr (shape.split_blocks > 1) {
         merge().init();
+        if constexpr (!Tiles::is_made) {
+          merge().expect();
+        }
       }
       if constexpr (is_ping_pong) {
         OrderedBarrier<shape>::init(turn_barriers());
@@ -163,6 +167,15 @@ class WgmmaSkeleton {
       fence::barrier_init();
     }
     warp::sync();
+  }
+
+  /// Of a tile that only the directory tells of.
+  TH_DEVICE void expect_parts() const {
+    if constexpr (shape.split_blocks > 1) {
+      if (tiles_.has(tiles_.walk()) && warp::lane() == 0) {
+        merge().expect();
+      }
+    }
   }
 
   static constexpr u32 drained_barrier = 14;
@@ -201,7 +214,8 @@ class WgmmaSkeleton {
     }
   }
 
-  /// Comes behind the loads: the other blocks of the cluster have made their barriers too.
+  /// Comes behind the loads, and before sums are merged or where there is no tile: the other blocks of the cluster have
+  /// made their barriers too.
   TH_DEVICE void meet_cluster() const {
     if constexpr (cluster_blocks(shape) > 1 && shape.multicast_blocks == 1) {
       cluster::wait();
@@ -210,7 +224,7 @@ class WgmmaSkeleton {
 
   /// This block's part of the k steps, for each half a multiple of slots_together when all of them are.
   static constexpr u32 slots_together = [] {
-    if constexpr (hooks.makes_operand && !Tiles::is_made) {
+    if constexpr (hooks.makes_operand && (!Tiles::is_made || shape.split_blocks > 1)) {
       return static_cast<u32>(WidestPart::slots_together);
     } else {
       return 1U;
@@ -272,12 +286,14 @@ class WgmmaSkeleton {
     RingWriter<shape> writer(ring_);
     mark_load(Moment::ready);
     auto own = tiles_.walk();
-    const u32 steps = operation_.k_steps();
+    const u32 first = first_step();
+    const u32 end = end_step();
     Tile next = tiles_.has(own) ? tiles_.find(own.index()) : Tile{};
-    u32 loaded = operation_.groups().settled != 0 ? fill_ring(writer, next, 0, tiles_.has(own) ? steps : 0) : 0;
+    u32 loaded =
+        operation_.groups().settled != 0 ? fill_ring(writer, next, first, tiles_.has(own) ? end : first) : first;
     for (; tiles_.has(own); own.advance()) {
       const Tile tile = next;
-      if (loaded == 0) {
+      if (loaded == first) {
         load_next<0>(writer, tile, loaded++, true);
       }
       if (own.has_next()) {
@@ -289,12 +305,15 @@ class WgmmaSkeleton {
         }
       }
       TH_NO_UNROLL
-      for (u32 step = loaded; step < steps; ++step) {
+      for (u32 step = loaded; step < end; ++step) {
         load_next<0>(writer, tile, step, false);
       }
-      loaded = 0;
+      loaded = first;
+      if constexpr (!shape.persistent) {
+        break;
+      }
     }
-    if (warp::lane() == 0 && (hooks.inspects || tiles_.is_first())) {
+    if (warp::lane() == 0 && (hooks.inspects || (tiles_.is_first() && rank_ == 0))) {
       operation_.report(flags);
     }
     mark_load(Moment::finished);
@@ -401,7 +420,13 @@ class WgmmaSkeleton {
     const u32 steps = (end_step() - first_step()) * shape.passes;
     u32 turn = 0;
     mark(warpgroup, Moment::ready);
-    for (auto own = tiles_.walk(); tiles_.has(own); own.advance()) {
+    auto own = tiles_.walk();
+    if constexpr (Tiles::is_made && !shape.persistent) {
+      if (!tiles_.has(own)) {
+        meet_cluster();
+      }
+    }
+    for (; tiles_.has(own); own.advance()) {
       bool is_mine = true;
       if constexpr (is_ping_pong) {
         is_mine = turn == warpgroup;
@@ -599,10 +624,10 @@ TH_DEVICE void run(const Operation& operation) {
 /// A kernel whose tiles are those of groups, or of one group whose rows the launch knows.
 template <Grouped Operation>
 TH_DEVICE void run_grouped(const Operation& operation) {
-  if constexpr (Operation::shape.persistent) {
-    WgmmaSkeleton<Operation, GroupTiles<Operation::tile_widths>>(operation).run();
-  } else {
+  if constexpr (Operation::knows_rows) {
     WgmmaSkeleton<Operation, OneGroupTiles<Operation::tile_widths>>(operation).run();
+  } else {
+    WgmmaSkeleton<Operation, GroupTiles<Operation::tile_widths>>(operation).run();
   }
 }
 

@@ -58,7 +58,9 @@ Walk walk(const TiledKernel& kernel, const DeviceSpec& device) {
   const int side_by_side = kernel.blocks_per_multiprocessor;
   const std::int64_t slots = device.resident_blocks(kernel.cluster, side_by_side) / side_by_side;
   Walk out;
-  out.rounds = std::max<std::int64_t>(1, ceil_div(kernel.blocks, slots));
+  // A cluster's blocks fill a multiprocessor before they take the next
+  // (measurements/static_tiles_h200_2026-11-29.txt.xz).
+  out.rounds = std::max<std::int64_t>(std::min(kernel.cluster, side_by_side), ceil_div(kernel.blocks, slots));
   out.resident = static_cast<int>(std::min<std::int64_t>(out.rounds, side_by_side));
   // Equal blocks take whole rounds; of unequal ones, short blocks fill the gaps of long ones.
   const double steps = kernel.all_steps > 0 ? std::max(kernel.steps, kernel.all_steps / static_cast<double>(slots))

@@ -174,8 +174,8 @@ TEST(DualGemmChoice, RefusalsNameTheNumberAndTheLimit) {
 
 TEST(DualGemmChoice, APlanServesEveryNumberOfRows) {
   EXPECT_EQ(planned_rows(1), (std::vector<std::int64_t>{1}));
-  EXPECT_EQ(planned_rows(8), (std::vector<std::int64_t>{8}));
-  EXPECT_EQ(planned_rows(100), (std::vector<std::int64_t>{8, 16, 32, 64, 100}));
+  EXPECT_EQ(planned_rows(4), (std::vector<std::int64_t>{4}));
+  EXPECT_EQ(planned_rows(100), (std::vector<std::int64_t>{4, 8, 16, 32, 64, 100}));
 }
 
 // A card with fewer multiprocessors holds fewer clusters, and a name within another name is another card.

@@ -138,12 +138,28 @@ TEST(GroupedStrategies, StaticTilesAreOfDenseRows) {
   EXPECT_EQ(columns.infeasible_reasons(dense, knobs("static_tiles=true split_k=4"), h200()), nothing);
   expect_one(columns.infeasible_reasons(dense, knobs("static_tiles=true split_k=5"), h200()),
              "split-K: 4 stages along K are too few for 5 blocks");
-  expect_one(columns.infeasible_reasons(dense, knobs("split_k=2"), h200()),
-             "split-K: 2 blocks divide K only with static tiles");
   expect_one(columns.infeasible_reasons(dense, knobs("static_tiles=true least_tokens=16"), h200()),
-             "static tiles: all have block_tokens columns: leave out least_tokens, which is 16");
+             "static tiles: all tiles have block_tokens columns: leave out least_tokens, which is 16");
   expect_one(columns.infeasible_reasons(grouped_problem, knobs("static_tiles=true"), h200()),
              "static tiles: only dense rows are known");
+}
+
+/// A cluster that divides K has one tile, of groups too.
+TEST(GroupedStrategies, GroupsDivideK) {
+  const Strategy<ProductProblem>& columns = strategy("columns");
+  const auto reasons = [&](const char* more) {
+    const std::string tile = "block_tokens=16 stages=4 ";
+    return columns.infeasible_reasons(in_16_bits(), Knobs::parse(tile + more), h200());
+  };
+  EXPECT_EQ(reasons("split_k=8"), nothing);
+  expect_one(reasons("split_k=2 least_tokens=16"),
+             "split-K: all tiles have block_tokens columns: leave out least_tokens, which is 16");
+  expect_one(reasons("split_k=2 by_turns=true"),
+             "split-K: a block has one tile, and its 2 consumer warpgroups share it: leave out by_turns");
+  GroupedProblem of_short_k = in_16_bits();
+  of_short_k.k = 192;
+  expect_one(columns.infeasible_reasons(of_short_k, Knobs::parse("block_tokens=16 split_k=4"), h200()),
+             "split-K: 3 stages along K are too few for 4 blocks");
 }
 
 /// Two accumulators of each matrix: of gate and up those of 128 tokens, of one matrix those of 256.

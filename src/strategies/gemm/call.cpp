@@ -89,6 +89,10 @@ CallExtents extents_of(const CallTensors& call) {
   return {weights.experts, c.shape[has_slots ? 1 : 0], weights.n, weights.k, has_slots};
 }
 
+CallExtents extents_of(const ProductProblem& problem) {
+  return {problem.experts, problem.rows, problem.n, problem.k, problem.layout == ProductRows::masked};
+}
+
 void add_status(const ProductProblem& problem, std::int64_t blocks, PlannedCall& call) {
   if (!problem.is_dense()) {
     const bool by_every_block = problem.layout == ProductRows::gathered;

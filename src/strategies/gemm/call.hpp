@@ -47,6 +47,8 @@ struct CallExtents {
   bool has_slots = false;
 };
 [[nodiscard]] CallExtents extents_of(const CallTensors& call);
+/// Those of the largest call.
+[[nodiscard]] CallExtents extents_of(const ProductProblem& problem);
 
 /// Returns how many tiles the groups of a call can have at most, whatever their rows. The grid is made for that number.
 [[nodiscard]] std::int64_t max_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs);

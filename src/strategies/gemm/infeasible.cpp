@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "core/integers.hpp"
 #include "pipeline/grouped/groups.hpp"
@@ -13,8 +14,7 @@ void check_groups(const ProductProblem& problem, const pipeline::TileWidths& til
   if (problem.experts > pipeline::max_groups) {
     found.say("directory: {} experts are over the limit of {}", problem.experts, pipeline::max_groups);
   }
-  const CallExtents extents{problem.experts, problem.rows, problem.n, problem.k, problem.layout == ProductRows::masked};
-  const std::int64_t tiles = max_tiles(extents, tile_widths.most, tile_outputs);
+  const std::int64_t tiles = max_tiles(extents_of(problem), tile_widths.most, tile_outputs);
   if (constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(); tiles > most) {
     found.say("tiles: up to {} of {} rows and {} outputs are over the limit of {}", tiles, tile_widths.most,
               tile_outputs, most);
@@ -77,22 +77,20 @@ void check_static_memory(const pipeline::Shape& shape, const DeviceSpec& device,
   }
 }
 
-void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& shape, int least_tokens,
-                        std::int64_t k_steps, InfeasibleReasons& found) {
+void check_tiles(const ProductProblem& problem, const pipeline::Shape& shape, const TileKnobs& knobs,
+                 std::int64_t k_steps, InfeasibleReasons& found) {
   if (shape.persistent) {
-    if (shape.split_blocks > 1) {
-      found.say("split-K: {} blocks divide K only with static tiles", shape.split_blocks);
-    }
     return;
   }
-  if (!problem.is_dense()) {
+  const std::string_view why = knobs.static_tiles ? "static tiles" : "split-K";
+  if (knobs.static_tiles && !problem.is_dense()) {
     found.say("static tiles: only dense rows are known when the kernel is launched");
   }
-  if (least_tokens != usual_least_tokens) {
-    found.say("static tiles: all have block_tokens columns: leave out least_tokens, which is {}", least_tokens);
+  if (knobs.least_tokens != usual_least_tokens) {
+    found.say("{}: all tiles have block_tokens columns: leave out least_tokens, which is {}", why, knobs.least_tokens);
   }
   if (shape.reading == pipeline::Reading::ping_pong) {
-    found.say("static tiles: a block has one, and its {} consumer warpgroups share it: leave out by_turns",
+    found.say("{}: a block has one tile, and its {} consumer warpgroups share it: leave out by_turns", why,
               shape.math_warpgroups);
   }
   if (k_steps < shape.split_blocks) {

@@ -55,10 +55,14 @@ void check_static_memory(const pipeline::Shape& shape, const DeviceSpec& device,
 /// has `accumulators` for `columns`.
 void check_split(const pipeline::Shape& shape, int columns, int accumulators, InfeasibleReasons& found);
 inline constexpr int usual_least_tokens = 8;  ///< of tiles of several widths
-/// Tiles of groups: static ones have rows that the launch knows, one width, and k steps for each block that divides
-/// them. Others are not split.
-void check_static_tiles(const ProductProblem& problem, const pipeline::Shape& shape, int least_tokens,
-                        std::int64_t k_steps, InfeasibleReasons& found);
+struct TileKnobs {
+  bool static_tiles = false;
+  int least_tokens = usual_least_tokens;
+};
+/// Static tiles have rows that the launch knows. A block that takes no more than one tile has one width, and each that
+/// divides the k steps has some.
+void check_tiles(const ProductProblem& problem, const pipeline::Shape& shape, const TileKnobs& knobs,
+                 std::int64_t k_steps, InfeasibleReasons& found);
 /// Threads, registers, and shared memory with a directory.
 void check_block(const BlockNeeds& needs, const DeviceSpec& device, InfeasibleReasons& found);
 

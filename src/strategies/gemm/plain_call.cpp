@@ -67,7 +67,7 @@ TokenScaleStrides token_scale_strides(Scaling scaling, const Tensor& a) {
 struct PlainLaunch {
   ProductProblem problem;
   PlainKernel kernel;
-  std::int64_t max_blocks = 0;
+  std::int64_t max_blocks = 0;  ///< of persistent ones
   std::optional<RowsInWorkspace> gathered{};
 
   void bind(const CallTensors& call, LaunchArguments& out) const {
@@ -110,6 +110,11 @@ struct PlainLaunch {
   }
 };
 
+/// Of the largest call, a cluster for each tile.
+std::int64_t max_blocks(const ProductProblem& problem, const PlainKernel& kernel) {
+  return max_tiles(extents_of(problem), kernel.tile_widths.most, kernel.tile_outputs) * kernel.launch.cluster.x;
+}
+
 KernelLaunch multiplying(const PlainLaunch& product) {
   KernelLaunch launch = product.kernel.launch;
   launch.accesses = plain_accesses(product.problem, product.kernel, product.gathered);
@@ -150,7 +155,7 @@ std::vector<Access> plain_accesses(const ProductProblem& problem, const PlainKer
 PlannedCall planned_call(const ProductProblem& problem, const PlainKernel& kernel, int multiprocessors) {
   PlannedCall call;
   PlainLaunch product{problem, kernel, std::int64_t{multiprocessors} * kernel.blocks_resident};
-  add_status(problem, product.max_blocks, call);
+  add_status(problem, kernel.launch.persistent ? product.max_blocks : max_blocks(problem, kernel), call);
   if (problem.layout == ProductRows::gathered) {
     product.gathered = add_gathering(problem, std::nullopt, kernel.launch.dependent, call);
   }

@@ -199,7 +199,10 @@ TiledKernel grouped_kernel(const ProductProblem& problem, const TileWork& tile) 
                                     .converts_weights = tile.converts_weights,
                                     .rows_in_registers = tile.converts_weights});
   kernel.step.matrix_share = tile.matrix_share;
-  const auto tiles = static_cast<std::int64_t>(std::ceil(active_experts(problem) * rows.count * column_tiles));
+  // A token's experts differ: clusters that have no place for one tile more would take another round.
+  const double experts =
+      tile.split_k == 1 ? active_experts(problem) : std::min(static_cast<double>(problem.experts), usual_rows(problem));
+  const auto tiles = static_cast<std::int64_t>(std::ceil(experts * rows.count * column_tiles));
   kernel.blocks = tiles * tile.split_k;
   kernel.cluster = tile.split_k;
   kernel.steps = std::ceil(k_steps / tile.split_k);

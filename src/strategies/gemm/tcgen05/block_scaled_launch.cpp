@@ -102,9 +102,6 @@ std::int64_t max_row_tiles(const CallExtents& extents, const Config& config) {
   return config.dense ? ceil_div(extents.rows, std::int64_t{config.block_tokens})
                       : max_tiles(extents, config.block_tokens, extents.n);
 }
-CallExtents extents_of(const ProductProblem& problem) {
-  return {problem.experts, problem.rows, problem.n, problem.k, problem.layout == ProductRows::masked};
-}
 
 /// Whether the product reads these tokens where they lie: no sign of a scale has to be moved into codes, and TMA can
 /// address both.

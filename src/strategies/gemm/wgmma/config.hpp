@@ -46,7 +46,7 @@ struct Config {
   int blocks_resident = 1;  ///< columns: thread blocks meant to share a multiprocessor
   /// columns, of dense rows: a block has one tile of block_tokens, and weights come before earlier launches have ended.
   bool static_tiles = false;
-  int split_k = 1;           ///< with static tiles: blocks of a cluster that divide the k range
+  int split_k = 1;           ///< columns: blocks of a cluster that divide the k range of its one tile
   int loader_registers = 0;  ///< with math_registers: the register reallocation; 0 for none
   int math_registers = 0;
   bool profiled = false;         ///< leaves timestamps of its roles in PlainParams::profile
@@ -69,10 +69,12 @@ TH_DEVICE constexpr SlotLayout slot_layout(const Config& c) {
   return {c.block_k, c.block_tokens, weight_box_rows(c), c.matrices, element_bytes(c.operand)};
 }
 
+TH_DEVICE constexpr bool is_persistent(const Config& c) { return !c.static_tiles && c.split_k == 1; }
+
 TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
-  const int least = c.tokens_are_rows ? sum_rows * tile_warpgroups(c)
-                    : c.static_tiles  ? c.block_tokens
-                                      : c.least_tokens;
+  const int least = c.tokens_are_rows  ? sum_rows * tile_warpgroups(c)
+                    : is_persistent(c) ? c.least_tokens
+                                       : c.block_tokens;
   const int step = !c.tokens_are_rows ? c.token_step : c.by_turns ? sum_rows : 0;
   return {static_cast<machine::u32>(least), static_cast<machine::u32>(c.block_tokens), static_cast<machine::u32>(step)};
 }
@@ -118,7 +120,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .reading = c.by_turns ? pipeline::Reading::ping_pong : pipeline::Reading::cooperative,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
-      .persistent = !c.static_tiles,
+      .persistent = is_persistent(c),
       .release_early = true,
       .profiled = c.profiled,
   };

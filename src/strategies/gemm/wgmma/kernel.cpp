@@ -47,7 +47,7 @@ KnobTable<Config> make_table(bool tokens_are_rows) {
        of_columns(flag("static_tiles", &Config::static_tiles,
                        "of one group: a block has one tile, and loads weights before the launch ahead has ended")),
        of_columns(number("split_k", &Config::split_k, {1, 2, 3, 4, 5, 6, 7, 8},
-                         "with static tiles: blocks that share a tile's K and add up")),
+                         "blocks of a cluster that share the K of its one tile and add up")),
        registers_knob("loader_registers", &Config::loader_registers, "of a producer thread; 0: as launched"),
        registers_knob("math_registers", &Config::math_registers, "of a consumer thread; 0: as launched"),
        from_problem(flag("profiled", &Config::profiled, "")),

@@ -296,8 +296,8 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
     InfeasibleReasons found;
     check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
     (tokens_are_rows ? check_rows : check_columns)(config, found);
-    check_static_tiles(problem, shape_of(config), config.least_tokens,
-                       ceil_div(problem.k, std::int64_t{config.block_k}), found);
+    check_tiles(problem, shape_of(config), {config.static_tiles, config.least_tokens},
+                ceil_div(problem.k, std::int64_t{config.block_k}), found);
     check_split(shape_of(config), config.block_tokens, wgmma::sums(config), found);
     check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
     check_block({.shape = shape_of(config),
@@ -322,7 +322,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                                                      .stages = config.stages,
                                                      .split_k = config.split_k,
                                                      .blocks_per_multiprocessor = config.blocks_resident,
-                                                     .persistent = !config.static_tiles,
+                                                     .persistent = is_persistent(config),
                                                      .hides_epilogue = config.by_turns,
                                                      .dependent_launch = config.dependent_launch,
                                                      .dram_share = dram_share(problem, config, device)}));

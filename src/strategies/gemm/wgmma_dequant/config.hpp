@@ -4,7 +4,8 @@
 /// Weights are the M side of wgmma, dequantized into registers; tokens are the N side, in shared memory. A consumer
 /// warpgroup owns 64 rows of weights: 32 outputs of gate and up, or 64 of one matrix. There are two kernels. The dense
 /// one multiplies gate and up; a block has one tile of block_tokens. The grouped one is persistent; each of its tiles
-/// takes the least of least_tokens … block_tokens columns that holds its rows.
+/// takes the least of least_tokens … block_tokens columns that holds its rows. Where it splits K, each cluster has at
+/// most one tile, of block_tokens.
 #include "pipeline/grouped/tile_widths.hpp"
 #include "pipeline/shape.hpp"
 #include "pipeline/transposed_layout.hpp"
@@ -34,7 +35,7 @@ struct Config {
   int stages = 4;
   /// grouped, of dense rows: a block has one tile of block_tokens, and weights come before earlier launches have ended.
   bool static_tiles = false;
-  int split_k = 1;          ///< dense, or with static tiles: blocks of a cluster that divide the k range
+  int split_k = 1;          ///< blocks of a cluster that divide the k range of its one tile
   int blocks_resident = 1;  ///< thread blocks meant to share a multiprocessor
   Overlap overlap = Overlap::step;
   int loader_registers = 0;  ///< with math_registers: register reallocation; 0 for none
@@ -94,10 +95,10 @@ TH_DEVICE constexpr int weight_bytes(const Config& c) { return c.math_warpgroups
 
 /// Tokens of a tile that one block of a split finishes.
 TH_DEVICE constexpr int finished_tokens(const Config& c) { return c.block_tokens / c.split_k; }
-TH_DEVICE constexpr bool is_persistent(const Config& c) { return !c.dense && !c.static_tiles; }
+TH_DEVICE constexpr bool is_persistent(const Config& c) { return !c.dense && !c.static_tiles && c.split_k == 1; }
 
 TH_DEVICE constexpr pipeline::TileWidths tile_widths_of(const Config& c) {
-  const int least = c.static_tiles ? c.block_tokens : c.least_tokens;
+  const int least = is_persistent(c) ? c.least_tokens : c.block_tokens;
   return {static_cast<u32>(least), static_cast<u32>(c.block_tokens), static_cast<u32>(c.token_step)};
 }
 

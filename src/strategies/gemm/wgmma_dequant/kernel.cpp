@@ -47,7 +47,7 @@ KnobTable<Config> make_table() {
            grouped, flag("static_tiles", &Config::static_tiles,
                          "of one group: a block has one tile, and loads weights before the launch ahead has ended")),
        number("split_k", &Config::split_k, {1, 2, 3, 4, 5, 6, 7, 8},
-              "dense, or with static tiles: blocks that share a tile's K and add up"),
+              "blocks of a cluster that share the K of its one tile and add up"),
        range("blocks_resident", &Config::blocks_resident, 1, 8, 1, "blocks meant to share a multiprocessor"),
        choice<Config, Overlap>(
            "overlap", &Config::overlap, "thresher::pipeline::Overlap",

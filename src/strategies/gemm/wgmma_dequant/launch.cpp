@@ -248,7 +248,7 @@ Expectations expectations(const Config& config) {
 struct PackedLaunch {
   ProductProblem problem;
   Config config;
-  std::int64_t max_blocks = 0;  ///< grouped
+  std::int64_t max_blocks = 0;  ///< of persistent ones
   std::size_t row_factors_at = 0;
   std::optional<PreparedTokens> prepared{};
   std::optional<RowsInWorkspace> rows{};  ///< where tokens are read, if not from A
@@ -338,13 +338,18 @@ struct PackedLaunch {
   }
 };
 
+/// Of the largest call, a cluster for each tile.
+std::int64_t max_blocks(const ProductProblem& problem, const Config& config) {
+  return max_tiles(extents_of(problem), config.block_tokens, tile_outputs(config)) * config.split_k;
+}
+
 KernelLaunch multiplying(const PackedLaunch& product) {
   const Config& config = product.config;
   const pipeline::Shape shape = shape_of(config);
-  KernelLaunch launch =
-      product_launch(program(config), shape, config.blocks_resident,
-                     is_persistent(config) ? pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts))
-                                           : pipeline::shared_bytes(shape));
+  KernelLaunch launch = product_launch(program(config), shape, config.blocks_resident,
+                                       config.dense || config.static_tiles
+                                           ? pipeline::shared_bytes(shape)
+                                           : pipeline::grouped_shared_bytes(shape, narrow(product.problem.experts)));
   launch.dependent = config.dependent_launch;
   launch.releases_after_wait = config.dependent_launch && !config.dense && !config.static_tiles;
   launch.accesses = product.accesses();
@@ -380,7 +385,7 @@ PlannedCall planned_call(const ProductProblem& problem, const Config& config, in
   if (config.numerics == Numerics::fast) {
     product.row_factors_at = call.packed[row_factors_piece].offset;
   }
-  add_status(problem, product.max_blocks, call);
+  add_status(problem, is_persistent(config) ? product.max_blocks : max_blocks(problem, config), call);
   product.prepared = add_preparation(problem, config, call);
   if (product.prepared) {
     product.rows = product.prepared->rows;

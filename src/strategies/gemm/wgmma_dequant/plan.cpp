@@ -47,8 +47,8 @@ void check_grouped(const ProductProblem& problem, const Config& config, const De
               thresher::name(problem.a));
   }
   const int stage_blocks = config.blocks_per_slot * stages_at_once(config);
-  check_static_tiles(problem, shape_of(config), config.least_tokens,
-                     weight_k_blocks(config.numerics, narrow(problem.k)) / stage_blocks, found);
+  check_tiles(problem, shape_of(config), {config.static_tiles, config.least_tokens},
+              weight_k_blocks(config.numerics, narrow(problem.k)) / stage_blocks, found);
   check_split(shape_of(config), config.block_tokens, config.block_tokens / 2, found);
   check_block({.shape = shape_of(config),
                .blocks_resident = config.blocks_resident,
@@ -221,16 +221,19 @@ struct Family : ProductFamily<Family, Config> {
     return config;
   }
   static std::vector<Config> candidates(const ProductProblem& problem, const Config& own, const Knobs& knobs,
-                                        const DeviceSpec&) {
+                                        const DeviceSpec& device) {
     const Numerics numerics = asked_numerics(knobs);
     if (own.dense) {
       return dense_candidates(numerics, problem.rows);
     }
     std::vector<Config> found = grouped_candidates(numerics, problem.matrices(), problem.rows);
+    std::vector<Config> few;
     if (tries_static_tiles(problem)) {
-      const std::vector<Config> one_group = static_candidates(numerics, problem.matrices(), problem.rows, problem.n);
-      found.insert(found.end(), one_group.begin(), one_group.end());
+      few = static_candidates(numerics, problem.matrices(), problem.rows, problem.n);
+    } else if (!problem.is_dense()) {
+      few = split_candidates(numerics, problem.matrices(), active_experts(problem), problem.n, device.multiprocessors);
     }
+    found.insert(found.end(), few.begin(), few.end());
     return found;
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
@@ -265,7 +268,7 @@ struct Family : ProductFamily<Family, Config> {
                                   .k = std::int64_t{stage_k(config)} * (config.split_k * config.stages + 1) + rest});
   }
   static ProductProblem smallest_sample(const ProductProblem& problem, const Config& config) {
-    const std::int64_t other_parts = config.static_tiles ? (config.split_k - 1) * stages_at_once(config) : 0;
+    const std::int64_t other_parts = config.dense ? 0 : (config.split_k - 1) * stages_at_once(config);
     return with_extents(problem, {.experts = 3,
                                   .rows = config.dense ? 1 : 2,
                                   .n = 1,

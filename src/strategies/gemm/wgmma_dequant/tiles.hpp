@@ -164,6 +164,42 @@ inline std::vector<Config> grouped_candidates(Numerics numerics, int matrices, s
   return found;
 }
 
+/// So few tiles that they leave multiprocessors idle: clusters divide the K of each. Three blocks of two warpgroups, or
+/// two of three, share a multiprocessor; one of four has it alone.
+constexpr Config split_decode(Numerics numerics, int matrices, int warpgroups, int split) {
+  const bool is_fast = numerics == Numerics::fast;
+  return {.dense = false,
+          .numerics = numerics,
+          .matrices = matrices,
+          .math_warpgroups = warpgroups,
+          .block_tokens = 8,
+          .blocks_per_slot = is_fast ? 2 : 4,
+          .stages = warpgroups == 4 ? (is_fast ? 3 : 5)
+                    : is_fast       ? 2
+                                    : 3,
+          .split_k = split,
+          .blocks_resident = warpgroups == 4   ? 1
+                             : warpgroups == 3 ? 2
+                                               : 3,
+          .overlap = Overlap::none};
+}
+
+/// For a usual call with so many experts that have rows: none where their tiles are many.
+inline std::vector<Config> split_candidates(Numerics numerics, int matrices, double experts, std::int64_t n,
+                                            int multiprocessors) {
+  constexpr int most_of_a_multiprocessor = 4;
+  std::vector<Config> found;
+  for (const int warpgroups : {2, 3, 4}) {
+    const Config whole = split_decode(numerics, matrices, warpgroups, 1);
+    const double tiles = experts * static_cast<double>(ceil_div(n, std::int64_t{tile_outputs(whole)}));
+    for (int split = 2; split <= pipeline::max_split_blocks && tiles <= most_of_a_multiprocessor * multiprocessors;
+         ++split) {
+      found.push_back(split_decode(numerics, matrices, warpgroups, split));
+    }
+  }
+  return found;
+}
+
 /// How many blocks divide K, in clusters. Measured with weights from memory
 /// (measurements/static_tiles_h200_2026-11-29.txt.xz): with two blocks a multiprocessor some room is left to the next
 /// launch, whose weights then come early. Large tiles have one block there, and clusters of more blocks find fewer
@@ -292,6 +328,19 @@ inline constexpr std::array small_configs{
            .stages = 4,
            .static_tiles = true,
            .split_k = 8,
+           .overlap = Overlap::block},
+    Config{.dense = false, .gathered = true, .block_tokens = 8, .stages = 2, .split_k = 3, .overlap = Overlap::none},
+    Config{.dense = false,
+           .numerics = Numerics::fast,
+           .output = Number::bf16,
+           .matrices = 1,
+           .bias = true,
+           .row_weights = true,
+           .math_warpgroups = 1,
+           .block_tokens = 32,
+           .blocks_per_slot = 1,
+           .stages = 3,
+           .split_k = 2,
            .overlap = Overlap::block},
     Config{.dense = false,
            .operand = Number::bf16,

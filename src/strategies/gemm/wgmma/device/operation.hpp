@@ -89,6 +89,7 @@ class Operation {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
+  static constexpr bool knows_rows = config.static_tiles;
   static constexpr pipeline::Hooks hooks{.load_constant = true,
                                          .scales_sums = !config.tokens_are_rows,
                                          .promotes = promotes(config),

@@ -210,6 +210,7 @@ class GroupedOperation {
   using Params = GroupedParams;
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::TileWidths tile_widths = tile_widths_of(config);
+  static constexpr bool knows_rows = config.static_tiles;
   static constexpr pipeline::Hooks hooks{.load_constant = true, .makes_operand = true, .inspects = config.gathered};
   static constexpr bool is_fast = config.numerics == Numerics::fast;
   using Engine = typename StageOperands<config>::Engine;
