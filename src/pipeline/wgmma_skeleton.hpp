@@ -169,7 +169,7 @@ class WgmmaSkeleton {
     warp::sync();
   }
 
-  /// Of a tile that only the directory tells of.
+  /// Only the directory tells whether there is a tile.
   TH_DEVICE void expect_parts() const {
     if constexpr (shape.split_blocks > 1) {
       if (tiles_.has(tiles_.walk()) && warp::lane() == 0) {

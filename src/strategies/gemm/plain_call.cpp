@@ -110,7 +110,7 @@ struct PlainLaunch {
   }
 };
 
-/// Of the largest call, a cluster for each tile.
+/// The largest call has a cluster for each tile.
 std::int64_t max_blocks(const ProductProblem& problem, const PlainKernel& kernel) {
   return max_tiles(extents_of(problem), kernel.tile_widths.most, kernel.tile_outputs) * kernel.launch.cluster.x;
 }

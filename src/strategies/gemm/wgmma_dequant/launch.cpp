@@ -338,7 +338,7 @@ struct PackedLaunch {
   }
 };
 
-/// Of the largest call, a cluster for each tile.
+/// The largest call has a cluster for each tile.
 std::int64_t max_blocks(const ProductProblem& problem, const Config& config) {
   return max_tiles(extents_of(problem), config.block_tokens, tile_outputs(config)) * config.split_k;
 }
