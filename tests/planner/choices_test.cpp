@@ -28,6 +28,25 @@ TEST(Choices, EveryCandidatesLaunchesFitTheDevice) {
   }
 }
 
+// One token of gpt-oss has four experts of few tiles; with 64 tokens there are tiles for all multiprocessors.
+TEST(Choices, FewTilesOfGroupsDivideK) {
+  const auto blocks = [](std::int64_t rows) {
+    const GroupedProblem problem{.experts = 32,
+                                 .rows = rows,
+                                 .n = 2880,
+                                 .k = 2880,
+                                 .expected_rows = rows,
+                                 .a = Format::bf16,
+                                 .b = Format::nvfp4,
+                                 .out = Format::bf16};
+    const auto all = strategies::gemm::strategies_of(Product::grouped, DeviceKind::cuda);
+    const Choices choices = choose<strategies::gemm::ProductProblem>(all, problem, {}, device_spec("H200"));
+    return std::stoi(*choices.ranked.front().knobs.find("split_k"));
+  };
+  EXPECT_GT(blocks(4), 1);
+  EXPECT_EQ(blocks(256), 1);
+}
+
 template <class Problem>
 void expect_planned_work(strategies::Strategies<Problem> all, const Problem& problem) {
   const DeviceSpec& device = device_spec("H200");

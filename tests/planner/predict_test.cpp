@@ -86,6 +86,21 @@ TEST(Predict, BlocksThatFillTheDeviceExactlyTakeNoRoundMore) {
   EXPECT_EQ(products.rounds, products.blocks / places);
 }
 
+// Two blocks of a pair share a multiprocessor that has places for both.
+TEST(Predict, AClusterFillsAMultiprocessorBeforeTheNext) {
+  strategies::TiledKernel kernel;
+  kernel.step.matrix_operations = 2.0 * 64 * 64 * 64;
+  kernel.blocks = 64;
+  kernel.steps = 8;
+  kernel.blocks_per_multiprocessor = 2;
+  const auto rounds = [&] { return predict({.parts = {kernel}}, device_spec("H200")).rounds; };
+  EXPECT_EQ(rounds(), 1);
+  kernel.cluster = 2;
+  EXPECT_EQ(rounds(), 2);
+  kernel.blocks_per_multiprocessor = 1;
+  EXPECT_EQ(rounds(), 1);
+}
+
 TEST(Predict, PartsAddUpToTheTime) {
   for (const DeviceSpec& device : device_specs()) {
     for (const Format b : {Format::fp16, Format::nvfp4}) {

@@ -118,6 +118,10 @@ double active_experts(const ProductProblem& problem) noexcept {
   return std::max(1.0, experts * (1 - std::pow(1 - 1 / experts, usual_rows(problem))));
 }
 
+double most_active_experts(const ProductProblem& problem) noexcept {
+  return std::min(static_cast<double>(problem.experts), usual_rows(problem));
+}
+
 double compulsory_bytes(const ProductProblem& problem) noexcept {
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
@@ -199,9 +203,8 @@ TiledKernel grouped_kernel(const ProductProblem& problem, const TileWork& tile) 
                                     .converts_weights = tile.converts_weights,
                                     .rows_in_registers = tile.converts_weights});
   kernel.step.matrix_share = tile.matrix_share;
-  // A token's experts differ: clusters that have no place for one tile more would take another round.
-  const double experts =
-      tile.split_k == 1 ? active_experts(problem) : std::min(static_cast<double>(problem.experts), usual_rows(problem));
+  // Clusters without a place would take another round.
+  const double experts = tile.split_k == 1 ? active_experts(problem) : most_active_experts(problem);
   const auto tiles = static_cast<std::int64_t>(std::ceil(experts * rows.count * column_tiles));
   kernel.blocks = tiles * tile.split_k;
   kernel.cluster = tile.split_k;

@@ -29,6 +29,8 @@ namespace thresher::strategies::gemm {
 [[nodiscard]] double usual_rows(const ProductProblem& problem) noexcept;
 /// Experts that have some of them, when each row's expert is drawn.
 [[nodiscard]] double active_experts(const ProductProblem& problem) noexcept;
+/// The same when no two rows have the same expert, as those of one token.
+[[nodiscard]] double most_active_experts(const ProductProblem& problem) noexcept;
 /// The least that a usual call reads and writes.
 [[nodiscard]] double compulsory_bytes(const ProductProblem& problem) noexcept;
 

@@ -285,10 +285,13 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
                                         const DeviceSpec&) {
     const Config config = defaults(problem, knobs);
     std::vector<Config> found = in_tiles(config, problem.rows);
+    std::vector<Config> few;
     if (!tokens_are_rows && tries_static_tiles(problem)) {
-      const std::vector<Config> dense = columns::in_static_tiles(config, problem.rows, problem.n);
-      found.insert(found.end(), dense.begin(), dense.end());
+      few = columns::in_static_tiles(config, problem.rows, problem.n);
+    } else if (!tokens_are_rows && !problem.is_dense()) {
+      few = columns::in_split_tiles(config, most_active_experts(problem), problem.n);
     }
+    found.insert(found.end(), few.begin(), few.end());
     return found;
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,

@@ -2,6 +2,7 @@
 /// The configurations that are worth predicting, those compiled ahead of time, and small ones for the emulator.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -322,6 +323,23 @@ inline std::vector<Config> in_static_tiles(const Config& config, std::int64_t ro
   return found;
 }
 
+/// The narrowest tile for as many groups as have rows, where its layouts of static tiles divide K.
+inline std::vector<Config> in_split_tiles(const Config& config, double groups, std::int64_t n) {
+  constexpr int tokens = 16;
+  std::vector<Config> found;
+  for (const StaticLayout& layout : static_layouts_for(config, tokens)) {
+    Config tile = with_static_tile(config, tokens, layout, 1);
+    const auto tiles = static_cast<std::int64_t>(
+        std::ceil(groups * static_cast<double>(ceil_div(n, std::int64_t{tile_outputs(tile)}))));
+    tile.static_tiles = false;
+    tile.split_k = layout.split_of(tiles);
+    if (layout.takes(tiles) && tile.split_k > 1) {
+      found.push_back(tile);
+    }
+  }
+  return found;
+}
+
 /// Tiles that take the compiler so long that they are compiled where they are used.
 constexpr bool is_large(const TileShape& tile) { return tile.block_tokens > 128 || tile.by_turns; }
 
@@ -454,7 +472,13 @@ inline constexpr std::array small_config_list{
            .stages = 2,
            .split_k = 8},
     fp8(Scaling::block, Scaling::block,
-        {.math_warpgroups = 1, .block_tokens = 16, .block_k = 128, .stages = 2, .split_k = 2}),
+        {.output = Number::e4m3,
+         .output_scaling = Scaling::block,
+         .math_warpgroups = 2,
+         .block_tokens = 16,
+         .block_k = 128,
+         .stages = 2,
+         .split_k = 2}),
     fp8(Scaling::row, Scaling::row,
         {.matrices = 1,
          .math_warpgroups = 1,

@@ -231,7 +231,8 @@ struct Family : ProductFamily<Family, Config> {
     if (tries_static_tiles(problem)) {
       few = static_candidates(numerics, problem.matrices(), problem.rows, problem.n);
     } else if (!problem.is_dense()) {
-      few = split_candidates(numerics, problem.matrices(), active_experts(problem), problem.n, device.multiprocessors);
+      few = split_candidates(numerics, problem.matrices(), most_active_experts(problem), problem.n,
+                             device.multiprocessors);
     }
     found.insert(found.end(), few.begin(), few.end());
     return found;
