@@ -14,7 +14,8 @@ namespace thresher::pipeline {
 
 /// PromotedProducts's requirements of an operation. `multiply_piece` issues a stage's products of one of its `pieces`,
 /// from zero, into the tile of `Fresh` whose number is the piece's modulo the tiles. `promote` adds them to the
-/// accumulators, times the factors of the stage, which `factors` loads from memory where they are_loaded.
+/// accumulators, times the factors of the stage. `factors` loads these. It runs while the previous stage is multiplied
+/// if they are few, otherwise, for want of registers, afterwards.
 template <class Part>
 concept Promotes = requires(const Part& part, typename Part::Sums& sums, typename Part::Fresh& fresh,
                             const typename Part::Ahead& ahead, const typename Part::Factors& factors, Shared<u8> slot,
@@ -41,35 +42,29 @@ class PromotedProducts {
   template <class Acquired>
   TH_DEVICE void accumulate(Sums& sums, u32 first, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
     Fresh fresh;
-    Factors factors[held_steps];
-    const auto load = [&](u32 at) { return part_.factors(ahead, first + (at < slots ? at : slots - 1)); };
-    TH_UNROLL
-    for (u32 i = 0; i < held_steps; ++i) {
-      factors[i] = load(i);
-    }
+    Factors factors = part_.factors(ahead, first);
     TH_NO_UNROLL
-    for (u32 at = 0; at < slots; at += held_steps) {
-      TH_UNROLL
-      for (u32 i = 0; i < held_steps; ++i) {
-        if (at + i == slots) {
-          return;
-        }
-        const Shared<u8> slot = reader_.acquire();
-        if (at + i + 1 == slots) {
-          acquired();
-        }
-        issue(fresh, slot);
-        add(sums, fresh, slot, ahead, factors[i]);
-        factors[i] = load(at + i + held_steps);
+    for (u32 at = 0; at < slots; ++at) {
+      const bool is_last = at + 1 == slots;
+      const u32 next_step = first + (is_last ? at : at + 1);
+      const Shared<u8> slot = reader_.acquire();
+      if (is_last) {
+        acquired();
+      }
+      issue(fresh, slot);
+      if constexpr (factors_are_few) {
+        const Factors next = part_.factors(ahead, next_step);
+        add(sums, fresh, slot, ahead, factors);
+        factors = next;
+      } else {
+        add(sums, fresh, slot, ahead, factors);
+        factors = part_.factors(ahead, next_step);
       }
     }
   }
 
  private:
-  /// Registers hold the factors of so many stages, so that a load has about as many stages' time less one. A stage may
-  /// take less time than a load from L2.
-  static constexpr u32 held_words = sizeof(Factors) / sizeof(float);
-  static constexpr u32 held_steps = !Factors::are_loaded || held_words > 8 ? 1 : held_words > 4 ? 2 : 3;
+  static constexpr bool factors_are_few = sizeof(Factors) <= 8 * sizeof(float);
 
   /// The first pieces, as many as there are tiles for.
   TH_DEVICE void issue(Fresh& fresh, Shared<u8> slot) const {

@@ -26,7 +26,6 @@ class ColumnScales {
   };
   /// The scales of one block along K.
   struct Factors {
-    static constexpr bool are_loaded = token_blocks || weight_blocks;
     float weight[2];
     float token[token_blocks ? token_words : 1];
   };

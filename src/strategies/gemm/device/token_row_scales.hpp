@@ -29,7 +29,6 @@ class TokenRowScales {
   };
   /// The scales of one block along K.
   struct Factors {
-    static constexpr bool are_loaded = token_blocks || weight_blocks;
     float token[count][pair];
     float weight[halves][parts];
   };
