@@ -1,0 +1,59 @@
+"""The tables of served models, of files of bench/serve_transformers.py and bench/serve_engine.py (bench/readme_table.py)."""
+
+
+def table(titles, rows):
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [titles, ["---"] * len(titles), *rows])
+
+
+def against(value, default):
+    """A number of tokens a second and its ratio to the default's, in bold type where it is lower."""
+    if value is None:
+        return "–"
+    shown = f"{value:.0f}"
+    if default is None or value is default:
+        return shown
+    ratio = f"{value / default:.2f}×"
+    return f"{shown} ({ratio if value >= default else f'**{ratio}**'})"
+
+
+def batches_of(models):
+    names = {name for model in models for option in model["options"].values() for name in option if name.startswith("batch ")}
+    return sorted((name for name in names if not name.endswith("compiled")), key=lambda name: int(name.split()[1]))
+
+
+def of_transformers(result):
+    """Tokens a second of each option, each with those before it, and how far its logits are from float32."""
+    batches, rows = batches_of(result["models"]), []
+    for model in result["models"]:
+        default = model["options"]["default"]
+        for option, row in model["options"].items():
+            if row.get("replaced") == 0:
+                continue
+            speeds = [against(row.get(name, {}).get("tokens_per_s"), None if option == "default" else default.get(name, {}).get("tokens_per_s"))
+                      for name in batches]
+            agreed = row["agreement"]
+            title = f"{model['model']}, {model['layers']} layers" if option == "default" else ""
+            rows.append([title, option, *speeds, f"{agreed['difference']:.4f}", f"{agreed['same']} + {agreed['ties']} of {agreed['choices']}"])
+    return table(["model", "option", *batches, "RMS error", "tokens as float32's, + ties"], rows)
+
+
+def loads_of(results):
+    return sorted({(load["prompt"], load["sequences"]) for one in results for load in one["loads"]})
+
+
+def of_engine(result):
+    """Tokens a second and seconds until the server answers, of each model and option."""
+    results = [one for one in result["results"] if one["loads"]]
+    loads, rows = loads_of(results), []
+    defaults = {one["model"]: one for one in results if one["option"] == "default"}
+
+    def speed(one, at):
+        return next((load["output_throughput"] for load in one["loads"] if (load["prompt"], load["sequences"]) == at), None)
+
+    for one in results:
+        default = defaults.get(one["model"])
+        is_default = one is default
+        speeds = [against(speed(one, at), None if is_default or default is None else speed(default, at)) for at in loads]
+        same = "–" if is_default or "greedy_as_default" not in one else f"{one['greedy_as_default']} of {one['greedy_tokens']}"
+        rows.append([one["model"] if is_default else "", one["option"], *speeds, f"{one['start_s']:.0f} s", same])
+    return table(["model", "option", *(f"{sequences} × {prompt}" for prompt, sequences in loads), "start", "greedy tokens as default"], rows)
