@@ -15,7 +15,8 @@ namespace thresher::pipeline {
 /// PromotedProducts's requirements of an operation. `multiply_piece` issues a stage's products of one of its `pieces`,
 /// from zero, into the tile of `Fresh` whose number is the piece's modulo the tiles. `promote` adds them to the
 /// accumulators, times the factors of the stage. `factors` loads these. It runs while the previous stage is multiplied
-/// if they are few, otherwise, for want of registers, afterwards.
+/// if they are few, otherwise, for want of registers, afterwards. `spread` gives each thread those that it multiplies
+/// by, once for all pieces.
 template <class Part>
 concept Promotes = requires(const Part& part, typename Part::Sums& sums, typename Part::Fresh& fresh,
                             const typename Part::Ahead& ahead, const typename Part::Factors& factors, Shared<u8> slot,
@@ -24,7 +25,7 @@ concept Promotes = requires(const Part& part, typename Part::Sums& sums, typenam
   requires(Part::Fresh::count > 0 && Part::Fresh::count <= Part::pieces);
   { part.factors(ahead, step) } -> Same<typename Part::Factors>;
   { part.multiply_piece(fresh, slot, piece) } -> Same<void>;
-  { part.promote(sums, fresh, ahead, factors, piece) } -> Same<void>;
+  part.promote(sums, fresh, ahead, part.spread(factors), piece);
 };
 
 template <MatrixEngine Engine, Shape shape, Promotes Part>
@@ -54,10 +55,10 @@ class PromotedProducts {
       issue(fresh, slot);
       if constexpr (factors_are_few) {
         const Factors next = part_.factors(ahead, next_step);
-        add(sums, fresh, slot, ahead, factors);
+        add(sums, fresh, slot, ahead, part_.spread(factors));
         factors = next;
       } else {
-        add(sums, fresh, slot, ahead, factors);
+        add(sums, fresh, slot, ahead, part_.spread(factors));
         factors = part_.factors(ahead, next_step);
       }
     }
@@ -78,8 +79,8 @@ class PromotedProducts {
   }
 
   /// This piece, and those after it. Its tile is then free for the products of another piece.
-  template <int piece = 0>
-  TH_DEVICE void add(Sums& sums, Fresh& fresh, Shared<u8> slot, const Ahead& ahead, const Factors& factors) const {
+  template <int piece = 0, class Spread>
+  TH_DEVICE void add(Sums& sums, Fresh& fresh, Shared<u8> slot, const Ahead& ahead, const Spread& factors) const {
     constexpr int behind = Part::pieces - 1 - piece;
     constexpr int pending = behind < Fresh::count ? behind : Fresh::count - 1;
     Engine::template retire<pending>();

@@ -24,10 +24,15 @@ class ColumnScales {
     u32 weight_block_at[2];
     u32 token_block_at[token_blocks ? token_words : 1];
   };
-  /// The scales of one block along K.
+  /// The scales of one block along K, of the lane's tokens.
   struct Factors {
     float weight[2];
     float token[token_blocks ? token_words : 1];
+  };
+  /// The same of the tokens whose sums the thread has.
+  struct Spread {
+    float weight[2];
+    float token[token_blocks ? columns / 8 : 1][2];
   };
 
   TH_DEVICE ColumnScales(const PlainParams& params, const OutputPlace& place) : params_(params), place_(place) {}
@@ -74,16 +79,22 @@ class ColumnScales {
     return factors;
   }
 
+  TH_DEVICE Spread spread(const Factors& factors) const {
+    Spread spread{{factors.weight[0], factors.weight[1]}, {}};
+    if constexpr (token_blocks) {
+      each_token([&](int group, int e) { spread.token[group][e] = of_token(factors.token, group, e); });
+    }
+    return spread;
+  }
+
   /// sums += fresh × the factors of its block, in one tile.
   template <class Sums>
-  TH_DEVICE void promote(Sums& sums, const Sums& fresh, const Factors& factors, int t) const {
-    float of_lane[token_words] = {};
-    TH_UNROLL
-    for (u32 i = 0; i < token_words && token_blocks; ++i) {
-      of_lane[i] = weight_blocks ? factors.token[i] * factors.weight[t] : factors.token[i];
-    }
+  TH_DEVICE void promote(Sums& sums, const Sums& fresh, const Spread& factors, int t) const {
     each_token([&](int group, int e) {
-      const float factor = token_blocks ? of_token(of_lane, group, e) : factors.weight[t];
+      float factor = weight_blocks ? factors.weight[t] : 1.0F;
+      if constexpr (token_blocks) {
+        factor = weight_blocks ? factors.token[group][e] * factor : factors.token[group][e];
+      }
       TH_UNROLL
       for (int eight = 0; eight < 2; ++eight) {
         const int i = group * 4 + eight * 2 + e;

@@ -61,7 +61,9 @@ class ColumnsOperation : public Operation<config> {
         multiply(fresh, slot, 0, at, t, at != 0);
       }
     }
-    TH_DEVICE void promote(Sums& sums, const Fresh& fresh, const Ahead&, const Factors& factors, int t) const {
+    TH_DEVICE auto spread(const Factors& factors) const { return scales({}).spread(factors); }
+    TH_DEVICE void promote(Sums& sums, const Fresh& fresh, const Ahead&, const typename Scales::Spread& factors,
+                           int t) const {
       scales({}).promote(sums, fresh, factors, t);
     }
 

@@ -67,6 +67,7 @@ class RowsOperation : public Operation<config> {
         multiply(fresh.tile[piece % Fresh::count], slot, 0, at, t, first_column(piece), at != 0);
       }
     }
+    TH_DEVICE const Factors& spread(const Factors& factors) const { return factors; }
     TH_DEVICE void promote(Sums& sums, const Fresh& fresh, const Ahead& ahead, const Factors& factors,
                            int piece) const {
       const int t = piece / column_pieces(config);
