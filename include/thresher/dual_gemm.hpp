@@ -26,18 +26,38 @@ enum class ActivationKind : std::uint8_t {
   silu,            ///< g·σ(g) · u
   gelu_tanh,       ///< ½g(1 + tanh(√(2/π)(g + 0.044715 g³))) · u
   swiglu_clamped,  ///< g' = min(g, limit), u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset)
+  /// SiTU-GLU: alpha·tanh(g / alpha)·σ(g) · limit·tanh(u / limit), with Kimi-K3's alpha 4 and limit 25. They are β and
+  /// linear β of SituAndMul in that model's modeling_kimi_linear.py, and of github.com/flashinfer-ai/flashinfer#4460.
+  situ,
+  /// max(g, 0)², where there is no up: one matrix instead of two, as in Nemotron-3.
+  relu2,
 };
 
 inline constexpr std::array all_activation_kinds{ActivationKind::silu, ActivationKind::gelu_tanh,
-                                                 ActivationKind::swiglu_clamped};
+                                                 ActivationKind::swiglu_clamped, ActivationKind::situ,
+                                                 ActivationKind::relu2};
+/// Those of gate and up.
+inline constexpr std::array gated_activation_kinds{ActivationKind::silu, ActivationKind::gelu_tanh,
+                                                   ActivationKind::swiglu_clamped, ActivationKind::situ};
 
 struct Activation {
   ActivationKind kind = ActivationKind::silu;
-  float alpha = 1.702F;    ///< swiglu_clamped only
-  float limit = 7.0F;      ///< swiglu_clamped only, > 0
+  float alpha = 1.702F;    ///< swiglu_clamped; situ, > 0
+  float limit = 7.0F;      ///< swiglu_clamped and situ, > 0
   float up_offset = 1.0F;  ///< swiglu_clamped only
   bool operator==(const Activation&) const = default;
 };
+
+/// Whether it is of gate and up: neither none nor relu2.
+[[nodiscard]] constexpr bool is_gated(const std::optional<Activation>& activation) noexcept {
+  return activation && activation->kind != ActivationKind::relu2;
+}
+
+/// The activation of that kind with the constants of the model that made it known.
+[[nodiscard]] constexpr Activation usual_activation(ActivationKind kind) noexcept {
+  return kind == ActivationKind::situ ? Activation{.kind = kind, .alpha = 4.0F, .limit = 25.0F}
+                                      : Activation{.kind = kind};
+}
 
 [[nodiscard]] std::string_view name(ActivationKind kind) noexcept;
 /// The kind of that name; empty when there is none.
@@ -66,7 +86,7 @@ struct DualGemmProblem {
   Format a = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
   Format b = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8; of both B1 and B2
   Format out = Format::fp16;  ///< fp16, bf16, fp32, or quantized: one of FP8, or nvfp4
-  Activation activation{};
+  Activation activation{};    ///< of gate and up
   bool operator==(const DualGemmProblem&) const = default;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-/// A dense feed-forward layer: out = activation(x·gateᵀ, x·upᵀ)·downᵀ. Plan once and run many times.
+/// A dense feed-forward layer: out = activation(x·gateᵀ, x·upᵀ)·downᵀ, or with relu2 activation(x·upᵀ)·downᵀ. Plan once
+/// and run many times.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,7 +20,7 @@ struct GatedMlpProblem {
   std::int64_t intermediate_size = 0;  ///< rows of gate and of up
   Format x = Format::bf16;             ///< any operand format
   Format gate_up = Format::bf16;       ///< any operand format; of gate and up
-  Format intermediate = Format::bf16;  ///< fp16, bf16, or quantized: one of FP8, or nvfp4
+  Format intermediate = Format::bf16;  ///< fp16, bf16, or quantized: one of FP8, or nvfp4; with relu2 fp16 or bf16
   float intermediate_scale = 1.0F;     ///< the one scale of fp8_tensor, the global scale of nvfp4; otherwise 1
   Format down = Format::bf16;          ///< any operand format
   Format out = Format::bf16;           ///< fp16, bf16 or fp32
@@ -28,7 +29,7 @@ struct GatedMlpProblem {
 };
 
 struct GatedMlpWeights {
-  Tensor gate{};  ///< [intermediate_size, hidden_size]
+  Tensor gate{};  ///< [intermediate_size, hidden_size]; with relu2 none
   Tensor up{};    ///< [intermediate_size, hidden_size]
   Tensor down{};  ///< [hidden_size, intermediate_size]
 };
@@ -41,6 +42,8 @@ class PackedGatedMlpWeights {
   /// From products that were packed separately, for instance in blocks. Throws Error(invalid_argument) when they are on
   /// different devices.
   PackedGatedMlpWeights(PackedWeights gate_up, PackedGemmWeights down);
+  /// The same without a gate, for relu2.
+  PackedGatedMlpWeights(PackedGemmWeights up, PackedGemmWeights down);
   [[nodiscard]] const Device& device() const noexcept;
 
   [[nodiscard]] const Storage& storage() const noexcept { return *storage_; }
@@ -78,7 +81,7 @@ class GatedMlp {
   std::shared_ptr<const Backend> backend_;
 };
 
-/// Packs gate, up and down for `device`.
+/// Packs gate, up and down for `device`; without a gate those of relu2.
 PackedGatedMlpWeights pack(const Device& device, const GatedMlpWeights& weights, const PackOptions& options = {});
 
 /// Chooses a strategy for each product; may compile and allocate. Throws Error with a sentence that names argument,

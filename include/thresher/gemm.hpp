@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,16 +14,17 @@
 
 namespace thresher {
 
-/// C[m,n] from A[m,k] and B[n,k], with products in float32 (float64 in the reference): c = (A·Bᵀ)·scales + bias,
-/// rounded once to `out`.
+/// C[m,n] from A[m,k] and B[n,k], with products in float32 (float64 in the reference): c = (A·Bᵀ)·scales + bias, and
+/// the activation of it if there is one, rounded once to `out`.
 struct GemmProblem {
   std::int64_t m = 0;  ///< the maximum number of rows of a call
   std::int64_t n = 0;
   std::int64_t k = 0;
-  Format a = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
-  Format b = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
-  Format out = Format::fp16;  ///< fp16, bf16 or fp32
-  bool bias = false;          ///< the weights have a bias
+  Format a = Format::fp16;                 ///< fp16, bf16, nvfp4 or one of FP8
+  Format b = Format::fp16;                 ///< fp16, bf16, nvfp4 or one of FP8
+  Format out = Format::fp16;               ///< fp16, bf16 or fp32
+  bool bias = false;                       ///< the weights have a bias
+  std::optional<Activation> activation{};  ///< relu2, or none
   bool operator==(const GemmProblem&) const = default;
 };
 

@@ -49,7 +49,7 @@ inline constexpr std::array all_gate_up_orders{GateUpOrder::gate_first, GateUpOr
 
 /// One grouped product. A row that expert e owns has, with products in float32 (float64 in the reference):
 ///   gate = (A·B1[e]ᵀ)·scales + bias1[e],  up = (A·B2[e]ᵀ)·scales + bias2[e],  c = activation(gate, up) · row_weight,
-/// or without an activation c = gate · row_weight, rounded once to `out`.
+/// without an activation c = gate · row_weight, and with relu2 c = max(gate, 0)² · row_weight, rounded once to `out`.
 ///
 /// Unassigned rows are left unchanged. They are the rows before the first offset and behind the last, and the rows of a
 /// slot from its count on. Gathered rows whose id is outside [0, tokens · row_ids_divisor) are unassigned too. An
@@ -70,7 +70,7 @@ struct GroupedProblem {
   Format a = Format::fp16;           ///< fp16, bf16, nvfp4 or one of FP8
   Format b = Format::fp16;           ///< fp16, bf16, nvfp4 or one of FP8; of all weights
   Format out = Format::fp16;         ///< fp16, bf16, fp32, or quantized: one of FP8, or nvfp4
-  /// For the grouped dual GEMM; empty: one weight matrix per expert, no activation.
+  /// The grouped dual GEMM has one of gate and up. Empty or relu2: one weight matrix per expert.
   std::optional<Activation> activation{};
   bool bias = false;         ///< the weights have biases
   bool row_weights = false;  ///< every row of C is multiplied by its own float32, before it is rounded

@@ -13,7 +13,8 @@
 namespace thresher {
 
 /// With h = activation(x·gate[e]ᵀ + gate bias, x·up[e]ᵀ + up bias) rounded once to `intermediate`, and y = h·down[e]ᵀ +
-/// down bias rounded once to `rows`, for each assignment c of token t with the expert e = topk_ids[t,c]:
+/// down bias rounded once to `rows` (with relu2 h is of x·up[e]ᵀ + up bias alone), for each assignment c of token t
+/// with the expert e = topk_ids[t,c]:
 ///   out[t] = Σ topk_weights[t,c] · y[t,c], in float32 in the order of the assignments, rounded once to `out`.
 ///
 /// An assignment whose id is outside [0, experts) is skipped; a token whose assignments are all skipped has an output
@@ -96,9 +97,9 @@ class MoeLayer {
   std::shared_ptr<const Backend> backend_;
 };
 
-/// Chooses a strategy for each product; may compile and allocate. `gate_up` has the gate and up of every expert, `down`
-/// one matrix [E, hidden_size, intermediate_size]. Throws Error with a sentence that names argument, value and limit. A
-/// sentence about one product begins with "gate_up: " or "down: ".
+/// Chooses a strategy for each product; may compile and allocate. `gate_up` has the gate and up of every expert, with
+/// relu2 its up alone, `down` one matrix [E, hidden_size, intermediate_size]. Throws Error with a sentence that names
+/// argument, value and limit. A sentence about one product begins with "gate_up: " or "down: ".
 MoeLayer plan(const Device& device, const MoeProblem& problem, const PackedGroupedWeights& gate_up,
               const PackedGroupedWeights& down, const MoeOptions& options = {});
 /// The same from raw weights, which must outlive the plan.

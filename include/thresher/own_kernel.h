@@ -19,7 +19,7 @@
 #endif
 
 enum { THRESHER_OWN_FP32 = 0, THRESHER_OWN_FP16 = 1, THRESHER_OWN_BF16 = 2, THRESHER_OWN_NVFP4 = 4 };
-enum { THRESHER_OWN_SILU = 0, THRESHER_OWN_GELU_TANH = 1, THRESHER_OWN_SWIGLU_CLAMPED = 2 };
+enum { THRESHER_OWN_SILU = 0, THRESHER_OWN_GELU_TANH = 1, THRESHER_OWN_SWIGLU_CLAMPED = 2, THRESHER_OWN_SITU = 3 };
 enum { THRESHER_OWN_SCALES_ROW_MAJOR = 0, THRESHER_OWN_SCALES_BLOCKED = 1 };
 
 /* A row-major matrix. NVFP4: two e2m1 values a byte, the low nibble first; one e4m3 scale for each 16 along a row. */
@@ -174,6 +174,9 @@ THRESHER_OWN_FUNCTION float thresher_own_finish(const thresher_own_dual_gemm* ca
     return 0.5F * gate * (1.0F + tanhf(inner)) * up;
   }
   const float limit = call->limit;
+  if (call->activation == THRESHER_OWN_SITU) {
+    return call->alpha * tanhf(gate / call->alpha) / (1.0F + expf(-gate)) * (limit * tanhf(up / limit));
+  }
   const float clamped_gate = gate > limit ? limit : gate;
   const float clamped_up = up > limit ? limit : up < -limit ? -limit : up;
   return clamped_gate / (1.0F + expf(-call->alpha * clamped_gate)) * (clamped_up + call->up_offset);

@@ -113,7 +113,9 @@ typedef int32_t thresher_activation;
 enum {
   THRESHER_SILU = 0,
   THRESHER_GELU_TANH = 1,
-  THRESHER_SWIGLU_CLAMPED = 2 /* with alpha, limit and up_offset */
+  THRESHER_SWIGLU_CLAMPED = 2, /* with alpha, limit and up_offset */
+  THRESHER_SITU = 3,           /* with alpha and limit, of Kimi-K3 4 and 25, which have to be set */
+  THRESHER_RELU2 = 4           /* of one matrix: the GEMM, the grouped GEMM, and layers without a gate */
 };
 
 typedef int32_t thresher_numerics;
@@ -130,8 +132,8 @@ typedef struct thresher_dual_gemm_problem {
   int64_t n;
   int64_t k;
   thresher_activation activation; /* silu by default */
-  float alpha;                    /* swiglu_clamped only, 1.702 by default */
-  float limit;                    /* swiglu_clamped only, 7 by default, above 0 */
+  float alpha;                    /* of swiglu_clamped, 1.702 by default; of situ */
+  float limit;                    /* of swiglu_clamped, 7 by default, above 0; of situ */
   float up_offset;                /* swiglu_clamped only, 1 by default */
 } thresher_dual_gemm_problem;
 
@@ -289,7 +291,7 @@ THRESHER_API thresher_status thresher_dual_gemm_run_prepared_flat(const thresher
                                                                   const float* a_global_scale, void* c,
                                                                   int64_t c_row_stride, void* workspace);
 
-/* ---- GEMM: C = A*B^T, plus a bias ---- */
+/* ---- GEMM: C = A*B^T, plus a bias, or relu2 of that ---- */
 
 /* C[m,n] from A[m,k] and B[n,k]. a and b: fp16, bf16, nvfp4 or one of FP8; out: fp16, bf16 or fp32. */
 typedef struct thresher_gemm_problem {
@@ -300,8 +302,8 @@ typedef struct thresher_gemm_problem {
   int64_t m; /* the maximum number of rows of a call */
   int64_t n;
   int64_t k;
-  int32_t bias;     /* 1: the weights have a bias; 0 by default */
-  int32_t reserved; /* 0 */
+  int32_t bias;                   /* 1: the weights have a bias; 0 by default */
+  thresher_activation activation; /* THRESHER_RELU2; 0, the default: none */
 } thresher_gemm_problem;
 
 typedef struct thresher_gemm_weights thresher_gemm_weights;
@@ -370,7 +372,7 @@ typedef struct thresher_grouped_problem {
   thresher_format a;
   thresher_format b;
   thresher_format out;
-  thresher_activation activation; /* silu by default; THRESHER_NO_ACTIVATION: the grouped GEMM */
+  thresher_activation activation; /* silu by default; THRESHER_NO_ACTIVATION, THRESHER_RELU2: the grouped GEMM */
   float alpha;                    /* these as in thresher_dual_gemm_problem */
   float limit;
   float up_offset;
@@ -508,8 +510,8 @@ typedef struct thresher_gated_mlp_weights thresher_gated_mlp_weights;
 typedef struct thresher_gated_mlp thresher_gated_mlp;
 
 THRESHER_API void thresher_gated_mlp_problem_init(thresher_gated_mlp_problem* problem, uint32_t struct_size);
-/* gate and up [intermediate_size, hidden_size], down [hidden_size, intermediate_size]. On a GPU they are copied; on the
- * CPU they must outlive the handle. */
+/* gate and up [intermediate_size, hidden_size], down [hidden_size, intermediate_size]; gate is null for relu2. On a GPU
+ * they are copied; on the CPU they must outlive the handle. */
 THRESHER_API thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_matrix* gate,
                                                      const thresher_matrix* up, const thresher_matrix* down,
                                                      thresher_numerics numerics, thresher_gated_mlp_weights** weights);
@@ -517,6 +519,10 @@ THRESHER_API thresher_status thresher_gated_mlp_pack(thresher_device device, con
 THRESHER_API thresher_status thresher_gated_mlp_weights_of_parts(const thresher_dual_gemm_weights* gate_up,
                                                                  const thresher_gemm_weights* down,
                                                                  thresher_gated_mlp_weights** weights);
+/* The same for relu2, which has no gate. */
+THRESHER_API thresher_status thresher_gated_mlp_weights_of_up(const thresher_gemm_weights* up,
+                                                              const thresher_gemm_weights* down,
+                                                              thresher_gated_mlp_weights** weights);
 THRESHER_API void thresher_gated_mlp_weights_destroy(thresher_gated_mlp_weights* weights);
 THRESHER_API thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_gated_mlp_problem* problem,
                                                      const thresher_gated_mlp_weights* weights,

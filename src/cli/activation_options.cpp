@@ -75,7 +75,7 @@ void ActivationOptions::add_to(CLI::App& command) {
 
 Activation ActivationOptions::given() const {
   check_parameters(constants_, activation_);
-  return activation_;
+  return with_parameters(constants_, activation_);
 }
 
 formats::SourcedActivation ActivationOptions::chosen(const formats::ModelConfig& config,

@@ -73,7 +73,11 @@ void LayerWeights::place_gate_and_up(Matrix gate, Matrix up, const Device& devic
 
 void LayerWeights::load_matrices(const formats::Checkpoint& checkpoint, ScaleLayout layout, const Device& device) {
   const auto load_all = [&](const auto& load) {
-    place_gate_and_up(load(&FeedForwardMatrices::gate), load(&FeedForwardMatrices::up), device);
+    if (names_.is_gated()) {
+      place_gate_and_up(load(&FeedForwardMatrices::gate), load(&FeedForwardMatrices::up), device);
+    } else {
+      matrices_.emplace_back(load(&FeedForwardMatrices::up), device);
+    }
     matrices_.emplace_back(load(&FeedForwardMatrices::down), device);
   };
   if (!names_.has_experts) {
@@ -168,7 +172,7 @@ Tensor LayerWeights::bias(std::size_t matrix) const { return biases_.empty() ? T
 GroupedWeights LayerWeights::of_gate_up() const {
   GroupedWeights weights{.b1 = gate().tensor(), .bias1 = bias(0)};
   if (!is_in_one()) {
-    weights.b2 = up().tensor();
+    weights.b2 = names_.is_gated() ? up().tensor() : Tensor{};
     return weights;
   }
   weights.order = order_;
@@ -181,10 +185,11 @@ GroupedWeights LayerWeights::of_down() const { return {.b1 = down().tensor(), .b
 std::string LayerWeights::found(const std::string& activation) const {
   const std::string stored =
       gate().stored == up().stored ? gate().stored : fmt::format("{} and {}", gate().stored, up().stored);
-  return fmt::format("{}, {}, gate and up [{}, {}] {}, down [{}, {}] {}, {}{}", printable(names_.block),
+  return fmt::format("{}, {}, {} [{}, {}] {}, down [{}, {}] {}, {}{}", printable(names_.block),
                      names_.has_experts ? fmt::format("{} expert{}", experts(), experts() == 1 ? "" : "s") : "dense",
-                     intermediate_size(), hidden_size(), stored, hidden_size(), intermediate_size(), down().stored,
-                     activation, names_.left_out.empty() ? "" : fmt::format("; {} left out", names_.left_out));
+                     names_.is_gated() ? "gate and up" : "up", intermediate_size(), hidden_size(), stored,
+                     hidden_size(), intermediate_size(), down().stored, activation,
+                     names_.left_out.empty() ? "" : fmt::format("; {} left out", names_.left_out));
 }
 
 }  // namespace thresher::cli

@@ -38,8 +38,9 @@ class LayerWeights {
                const Device& device);
 
   [[nodiscard]] const formats::FeedForwardNames& names() const { return names_; }
-  [[nodiscard]] const PlacedMatrix& gate() const { return matrices_.front(); }  ///< for stacks and blocks: gate and up
-  [[nodiscard]] const PlacedMatrix& up() const { return matrices_[is_in_one() ? 0 : 1]; }
+  /// For stacks and blocks gate and up, and up where there is no gate.
+  [[nodiscard]] const PlacedMatrix& gate() const { return matrices_.front(); }
+  [[nodiscard]] const PlacedMatrix& up() const { return matrices_[matrices_.size() - 2]; }
   [[nodiscard]] const PlacedMatrix& down() const { return matrices_.back(); }
   [[nodiscard]] std::int64_t hidden_size() const { return gate().extents[1]; }
   [[nodiscard]] std::int64_t intermediate_size() const { return gate().extents[0] / (is_in_one() ? 2 : 1); }
@@ -66,8 +67,8 @@ class LayerWeights {
   [[nodiscard]] Tensor bias(std::size_t matrix) const;
 
   formats::FeedForwardNames names_;
-  std::vector<PlacedMatrix> matrices_;           ///< gate, up, down; for stacks and blocks: gate and up in one, down
-  GateUpOrder order_ = GateUpOrder::gate_first;  ///< of gate and up in one
+  std::vector<PlacedMatrix> matrices_;                            ///< gate, up, down; or gate and up in one, or no gate
+  GateUpOrder order_ = GateUpOrder::gate_first;                   ///< of gate and up in one
   std::vector<std::unique_ptr<const ops::DeviceTensor>> biases_;  ///< of gate and up, and of down; or empty
   std::unique_ptr<const ops::DeviceTensor> up_scales_;  ///< for NVFP4 stacks with two global scales per matrix
 };

@@ -19,8 +19,12 @@ using ActivationParameters = std::array<const CLI::Option*, 3>;
 
 /// --activation and its parameters. The variables that they set must outlive the parsing.
 ActivationParameters add_activation(CLI::App& command, Activation& activation);
+/// --activation of one matrix: relu2, or none where it is left out.
+void add_activation_of_one(CLI::App& command, std::optional<Activation>& activation);
 /// Throws Error(invalid_argument) for a parameter of another activation.
 void check_parameters(const ActivationParameters& parameters, const Activation& activation);
+/// The activation with the usual constants of its kind where none is given.
+[[nodiscard]] Activation with_parameters(const ActivationParameters& parameters, Activation given);
 
 /// ", alpha 1.702, limit 7, up offset 1" for an activation with constants.
 [[nodiscard]] std::string constants_text(const Activation& activation);

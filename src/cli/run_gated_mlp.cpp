@@ -85,10 +85,11 @@ LayerRun run_dense(const LayerWeights& weights, const Tensor& x, const Activatio
                                 .down = weights.down().format,
                                 .out = out_type(arguments, x.format, weights),
                                 .activation = activation};
-  const GatedMlp layer = plan(
-      device, problem,
-      GatedMlpWeights{.gate = weights.gate().tensor(), .up = weights.up().tensor(), .down = weights.down().tensor()},
-      {.gate_up = options_of(arguments), .down = options_of(arguments)});
+  const GatedMlp layer = plan(device, problem,
+                              GatedMlpWeights{.gate = weights.names().is_gated() ? weights.gate().tensor() : Tensor{},
+                                              .up = weights.up().tensor(),
+                                              .down = weights.down().tensor()},
+                              {.gate_up = options_of(arguments), .down = options_of(arguments)});
   const ops::DeviceTensor out(problem.out, {problem.tokens, problem.hidden_size}, device);
   const Workspace workspace(device, layer.workspace_bytes());
   layer.run({}, x, out.tensor(), workspace.data());

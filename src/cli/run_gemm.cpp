@@ -33,9 +33,10 @@ struct GemmArguments {
   std::string b = "b";
   std::string strategy;
   std::optional<Format> out_type{};
+  std::optional<Activation> activation{};
 };
 
-GemmProblem problem_of(const formats::Stack& a, const formats::Stack& b, bool bias, std::optional<Format> out_type) {
+GemmProblem problem_of(const formats::Stack& a, const formats::Stack& b, bool bias, const GemmArguments& arguments) {
   if (a.shape()[1] != b.shape()[1]) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has K = {}, but {} has K = {}", a.source(), a.shape()[1], b.source(), b.shape()[1]));
@@ -45,8 +46,9 @@ GemmProblem problem_of(const formats::Stack& a, const formats::Stack& b, bool bi
           .k = a.shape()[1],
           .a = a.format(),
           .b = b.format(),
-          .out = out_type.value_or(default_out_type(a.format(), b.format())),
-          .bias = bias};
+          .out = arguments.out_type.value_or(default_out_type(a.format(), b.format())),
+          .bias = bias,
+          .activation = arguments.activation};
 }
 
 void run_gemm(const GemmArguments& arguments) {
@@ -61,7 +63,7 @@ void run_gemm(const GemmArguments& arguments) {
   if (checkpoint.has(bias_name)) {
     bias = formats::load_numbers(checkpoint, bias_name);
   }
-  const GemmProblem problem = problem_of(a, b, bias.has_value(), arguments.out_type);
+  const GemmProblem problem = problem_of(a, b, bias.has_value(), arguments);
   arguments.operands.check_scale_layout(problem.a, {problem.b});
   GemmOptions how{.strategy = arguments.strategy};
   if (arguments.operands.numerics != Numerics::exact) {
@@ -84,8 +86,9 @@ void run_gemm(const GemmArguments& arguments) {
   const formats::TensorToWrite result{"c", formats::stored_type(problem.out), shape, bytes};
   formats::write_safetensors(arguments.out, {&result, 1});
   warn_of_overflow("c", problem.out, bytes);
-  fmt::print("c [{}, {}] {} = a·bᵀ{}, strategy {} on {}, written to {}\n", problem.m, problem.n, name(problem.out),
-             problem.bias ? " + bias" : "", gemm.strategy(), device.name(), printable(arguments.out));
+  fmt::print("c [{}, {}] {} = {}a·bᵀ{}{}, strategy {} on {}, written to {}\n", problem.m, problem.n, name(problem.out),
+             problem.activation ? "relu2(" : "", problem.bias ? " + bias" : "", problem.activation ? ")" : "",
+             gemm.strategy(), device.name(), printable(arguments.out));
   say_what_holds_mxfp4(b);
 }
 
@@ -102,6 +105,7 @@ void add_run_gemm(CLI::App& run) {
       ->option_text("NAME [b]");
   arguments->operands.add_to(command);
   command.add_option("--strategy", arguments->strategy, "Default: chosen for the problem");
+  add_activation_of_one(command, arguments->activation);
   add_unscaled_out_type(command, arguments->out_type);
   command.callback([arguments] { run_gemm(*arguments); });
 }

@@ -113,7 +113,7 @@ std::size_t std::hash<thresher::AttentionOptions>::operator()(const thresher::At
 }
 
 std::size_t std::hash<thresher::GemmProblem>::operator()(const thresher::GemmProblem& p) const noexcept {
-  return thresher::Hash().add(p.m).add(p.n).add(p.k).add(p.a).add(p.b).add(p.out).add(p.bias).sum();
+  return thresher::Hash().add(p.m).add(p.n).add(p.k).add(p.a).add(p.b).add(p.out).add(p.bias).add(p.activation).sum();
 }
 
 std::size_t std::hash<thresher::GroupedProblem>::operator()(const thresher::GroupedProblem& p) const noexcept {

@@ -35,6 +35,8 @@ std::string_view name(ActivationKind kind) noexcept {
     case ActivationKind::silu: return "silu";
     case ActivationKind::gelu_tanh: return "gelu_tanh";
     case ActivationKind::swiglu_clamped: return "swiglu_clamped";
+    case ActivationKind::situ: return "situ";
+    case ActivationKind::relu2: return "relu2";
   }
   return "unknown";
 }

@@ -51,6 +51,21 @@ HWY_INLINE Vector SwigluClamped(Vector gate, Vector up, const Activation& activa
   return hn::Mul(gated, hn::Add(clamped_up, Splat(activation.up_offset)));
 }
 
+/// limit·tanh(x / limit); a NaN stays.
+HWY_INLINE Vector SoftLimit(Vector x, float limit) {
+  const Vector most = Splat(limit);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(most, hn::Tanh(Floats(), hn::Div(x, most))));
+}
+
+HWY_INLINE Vector Situ(Vector gate, Vector up, const Activation& activation) {
+  const Vector gated = hn::Mul(SoftLimit(gate, activation.alpha), Sigmoid(gate));
+  return hn::Mul(gated, SoftLimit(up, activation.limit));
+}
+
+HWY_INLINE Vector Relu2(Vector gate) {
+  return hn::IfThenElse(hn::Lt(gate, Splat(0.0F)), Splat(0.0F), hn::Mul(gate, gate));
+}
+
 /// One rounding to float64 and one to float32, so that no product of two global scales overflows or loses bits.
 HWY_INLINE Vector Scaled(Vector products, double scale) {
   const Floats d;
@@ -113,6 +128,13 @@ void Activate(const Finish& finish, const ColumnBias& bias, const float* gate, c
     case ActivationKind::swiglu_clamped:
       ForEachVector(finish, bias, gate, up, count, out,
                     [&activation](Vector g, Vector u) HWY_ATTR { return SwigluClamped(g, u, activation); });
+      return;
+    case ActivationKind::situ:
+      ForEachVector(finish, bias, gate, up, count, out,
+                    [&activation](Vector g, Vector u) HWY_ATTR { return Situ(g, u, activation); });
+      return;
+    case ActivationKind::relu2:
+      ForEachVector(finish, bias, gate, up, count, out, [](Vector g, Vector) HWY_ATTR { return Relu2(g); });
       return;
   }
 }

@@ -91,7 +91,7 @@ class GroupedGemmKernel::PlannedRows {
             .k = problem.k,
             .a = problem.a,
             .b = problem.b,
-            .matrices = problem.activation ? 2 : 1};
+            .matrices = is_gated(problem.activation) ? 2 : 1};
   }
 
   std::int64_t rows_;
@@ -154,7 +154,7 @@ void GroupedGemmKernel::run_expert(const WeightViews& weights, const GroupedTens
                        .finish = {.activation = problem_.activation, .gate_scale = 1, .up_scale = 1}};
   call.finish.gate_scale = product_scale(rows.a.matrix, call.b1_gate.matrix);
   call.finish.gate_bias = bias_of(weights.gate_bias, expert);
-  if (problem_.activation) {
+  if (is_gated(problem_.activation)) {
     call.b2_up = rows_of(weights.up, expert);
     call.finish.up_scale = product_scale(rows.a.matrix, call.b2_up.matrix);
     call.finish.up_bias = bias_of(weights.up_bias, expert);

@@ -16,7 +16,7 @@
 namespace thresher::formats {
 namespace {
 
-/// The names that a family of models gives its matrices.
+/// The names that a family of models gives its matrices. An empty gate: there is none.
 struct Family {
   const char* block;
   const char* gate;
@@ -25,8 +25,11 @@ struct Family {
 };
 constexpr std::array families{Family{"mlp", "gate_proj", "up_proj", "down_proj"},
                               Family{"feed_forward", "gate_proj", "up_proj", "down_proj"},
-                              Family{"block_sparse_moe", "w1", "w3", "w2"}, Family{"feed_forward", "w1", "w3", "w2"},
-                              Family{"ffn", "w1", "w3", "w2"}};
+                              Family{"block_sparse_moe", "w1", "w3", "w2"},
+                              Family{"feed_forward", "w1", "w3", "w2"},
+                              Family{"ffn", "w1", "w3", "w2"},
+                              Family{"mlp", "", "up_proj", "down_proj"},
+                              Family{"mixer", "", "up_proj", "down_proj"}};
 
 /// Names of routers. They are not needed: `topk_ids` and `topk_weights` hold the router's result.
 constexpr std::array of_routers{"gate", "router", "gate_bias", "expert_bias", "e_score_correction_bias", "moe_statics"};
@@ -38,8 +41,16 @@ bool has_matrix(const Checkpoint& checkpoint, const std::string& name) {
 }
 
 FeedForwardMatrices matrices_at(const Family& family, const std::string& place) {
-  return {fmt::format("{}.{}", place, family.gate), fmt::format("{}.{}", place, family.up),
+  const bool is_gated = *family.gate != '\0';
+  return {is_gated ? fmt::format("{}.{}", place, family.gate) : "", fmt::format("{}.{}", place, family.up),
           fmt::format("{}.{}", place, family.down)};
+}
+
+/// Whether `place` has a layer of the family: its gate, or its up and no gate.
+bool has_layer(const Checkpoint& checkpoint, const Family& family, const std::string& place) {
+  const auto has = [&](const char* name) { return has_matrix(checkpoint, fmt::format("{}.{}", place, name)); };
+  return *family.gate != '\0' ? has(family.gate)
+                              : has(family.up) && has(family.down) && !has("gate_proj") && !has("gate_up_proj");
 }
 
 /// The prefixes before "layers.3." in names of this layer: "model." and others.
@@ -99,9 +110,9 @@ std::vector<FeedForwardMatrices> experts_of(const Checkpoint& checkpoint, const 
                                             const std::string& block) {
   std::vector<FeedForwardMatrices> experts;
   const std::string all = fmt::format("{}.experts.", block);
-  for (FeedForwardMatrices next = matrices_at(family, all + "0"); has_matrix(checkpoint, next.gate);
-       next = matrices_at(family, fmt::format("{}{}", all, experts.size()))) {
-    experts.push_back(std::move(next));
+  for (std::string next = all + "0"; has_layer(checkpoint, family, next);
+       next = fmt::format("{}{}", all, experts.size())) {
+    experts.push_back(matrices_at(family, next));
   }
   if (experts.empty()) {
     return experts;
@@ -111,9 +122,10 @@ std::vector<FeedForwardMatrices> experts_of(const Checkpoint& checkpoint, const 
     others.erase(std::to_string(expert));
   }
   if (!others.empty()) {
-    reject(fmt::format("{} has {} and no {}, expected experts that are counted from 0 without a gap",
-                       checkpoint.title(), quoted_name(all + *others.begin()),
-                       quoted_name(fmt::format("{}{}.{}", all, experts.size(), family.gate))));
+    reject(fmt::format(
+        "{} has {} and no {}, expected experts that are counted from 0 without a gap", checkpoint.title(),
+        quoted_name(all + *others.begin()),
+        quoted_name(fmt::format("{}{}.{}", all, experts.size(), *family.gate != '\0' ? family.gate : family.up))));
   }
   return experts;
 }
@@ -150,8 +162,8 @@ std::vector<FeedForwardNames> layers_at(const Checkpoint& checkpoint, const std:
                        .matrices = std::move(experts),
                        .left_out = beside_experts(checkpoint, block)});
     }
-    if (FeedForwardMatrices dense = matrices_at(family, block); has_matrix(checkpoint, dense.gate)) {
-      found.push_back({.prefix = prefix, .block = block, .matrices = {std::move(dense)}});
+    if (has_layer(checkpoint, family, block)) {
+      found.push_back({.prefix = prefix, .block = block, .matrices = {matrices_at(family, block)}});
     }
   }
   const std::string mlp = place + "mlp";
@@ -172,7 +184,7 @@ void refuse_others(const Checkpoint& checkpoint, const FeedForwardNames& layer) 
   for (std::size_t i = 0; i < layer.matrices.size(); ++i) {
     const FeedForwardMatrices& one = layer.matrices[i];
     refuse_beside(checkpoint, layer.has_experts ? fmt::format("{}.experts.{}", layer.block, i) : layer.block,
-                  {one.gate, one.up, one.down});
+                  layer.is_gated() ? std::vector{one.gate, one.up, one.down} : std::vector{one.up, one.down});
   }
   if (layer.kind != FeedForwardKind::matrices) {
     refuse_beside(checkpoint, layer.has_experts ? layer.block + ".experts" : layer.block, {layer.gate_up, layer.down});
@@ -197,26 +209,8 @@ std::string option_for(const FeedForwardNames& layer) {
                      may_choose ? fmt::format(": say {} or {}", option_for(found[0]), option_for(found[1])) : ""));
 }
 
-/// Whether there is an up_proj without a gate: Nemotron's layers, which are not gated.
-std::string ungated(const Checkpoint& checkpoint, const std::string& place) {
-  constexpr std::string_view up = ".up_proj";
-  for (const std::string& name : checkpoint.names_from(place)) {
-    const std::size_t at = name.find(up);
-    if (at != std::string::npos && !has_matrix(checkpoint, name.substr(0, at) + ".gate_proj")) {
-      return name.substr(0, at + up.size());
-    }
-  }
-  return "";
-}
-
 [[noreturn]] void refuse_names(const Checkpoint& checkpoint, std::int64_t layer, const std::string& prefix) {
   const std::string place = fmt::format("{}layers.{}.", prefix, layer);
-  if (const std::string up = ungated(checkpoint, place); !up.empty()) {
-    reject(
-        fmt::format("layer {} of {} has {} and no gate beside it, expected gate, up and down: layers without a gate "
-                    "are not computed here",
-                    layer, checkpoint.title(), quoted_name(up)));
-  }
   reject(
       fmt::format("layer {} of {} has no feed-forward matrices named {}mlp.gate_proj, mlp.gate_up_proj, "
                   "mlp.experts.0.gate_proj, mlp.experts.gate_up_proj, mlp.experts.gate_up_proj_blocks, "

@@ -9,7 +9,7 @@
 
 namespace thresher::formats {
 
-/// Names without ".weight", as load_operand takes them.
+/// Names without ".weight", as load_operand takes them; a layer that is not gated has no gate.
 struct FeedForwardMatrices {
   std::string gate;
   std::string up;
@@ -35,6 +35,8 @@ struct FeedForwardNames {
   std::string down{};
   bool is_gpt_oss = false;  ///< blocks, or stacks with biases, which no other family has
   std::string left_out{};   ///< another part beside the experts that adds to the layer: "shared_experts"
+
+  [[nodiscard]] bool is_gated() const noexcept { return matrices.empty() || !matrices.front().gate.empty(); }
 };
 
 /// The layer whose names have "layers.N." in them, in one of these families. X is the prefix before them:
@@ -44,7 +46,8 @@ struct FeedForwardNames {
 ///   X.mlp.experts.E.{gate,up,down}_proj  Qwen, DeepSeek, GLM;
 ///   X.block_sparse_moe.experts.E.{w1,w3,w2}  Mixtral, and behind feed_forward and ffn too (DeepSeek-V4);
 ///   X.mlp.experts.{gate_up,down}_proj    all experts in one tensor, as Transformers 5 saves them;
-///   X.mlp.experts.{gate_up,down}_proj_blocks  gpt-oss.
+///   X.mlp.experts.{gate_up,down}_proj_blocks  gpt-oss;
+///   X.mlp.{up,down}_proj, X.mixer.{up,down}_proj and X.mixer.experts.E.{up,down}_proj  Nemotron, without a gate.
 /// Several layers may have one number: `prefix` then selects one, with or without a final dot. Throws
 /// Error(invalid_argument) with a sentence that says what there is. It rejects a layer that is missing, lacks an
 /// expert, is in no family or in several places. Other tensors that change the layer in an unknown way are rejected

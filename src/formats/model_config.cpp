@@ -138,6 +138,8 @@ constexpr std::array names_of_activations{
     Named{"gelu_fast", ActivationKind::gelu_tanh},
     Named{"swigluoai", ActivationKind::swiglu_clamped},
     Named{"swigluoai_uninterleave", ActivationKind::swiglu_clamped},
+    Named{"situ", ActivationKind::situ},
+    Named{"relu2", ActivationKind::relu2},
 };
 
 std::optional<ActivationKind> kind_named(std::string_view name) {
@@ -155,8 +157,13 @@ constexpr std::array lists_of_unquantised{"ignore",          "ignored_layers",  
                                           "exclude_modules", "llm_int8_skip_modules", "dynamic"};
 
 /// Keys of constants that are read in a layer's parts beside the activation.
-constexpr std::array keys_of_constants{"swiglu_limit", "swiglu_limits", "swiglu_limits_shared", "swiglu_alpha",
-                                       "activation_sparsity_pattern"};
+constexpr std::array keys_of_constants{"swiglu_limit",
+                                       "swiglu_limits",
+                                       "swiglu_limits_shared",
+                                       "swiglu_alpha",
+                                       "activation_sparsity_pattern",
+                                       "activation_situ_beta",
+                                       "activation_situ_linear_beta"};
 
 template <class Keys>
 bool is_among(const Keys& keys, std::string_view key) {
@@ -342,9 +349,13 @@ class UnusedKeys {
       }
     } else if (!says_nothing(value) && !(value.is_boolean() && agrees(key))) {
       section_.refuse(quoted_name(path), value, "none: what it does is not known here; or --activation");
-    } else if (value == false && kind_ != ActivationKind::gelu_tanh && ends_in_swiglu(key)) {
+    } else if (value == false && is_swiglu() && ends_in_swiglu(key)) {
       section_.refuse(quoted_name(path), value, fmt::format("true, as it is {}, or --activation", name(kind_)));
     }
+  }
+
+  [[nodiscard]] bool is_swiglu() const {
+    return kind_ == ActivationKind::silu || kind_ == ActivationKind::swiglu_clamped;
   }
 
   /// "use_swiglu", not "use_swiglu_limit".
@@ -357,7 +368,7 @@ class UnusedKeys {
   [[nodiscard]] bool agrees(const std::string& key) const {
     const std::vector<std::string> words = words_of(key);
     return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-      return word == "gated" || word == "glu" || kind_named(word) == kind_;
+      return kind_named(word) == kind_ || ((word == "gated" || word == "glu") && kind_ != ActivationKind::relu2);
     });
   }
 
@@ -378,6 +389,8 @@ class ActivationReader {
     Activation activation;
     activation.kind = kind();
     UnusedKeys(section_, activation.kind).refuse();
+    refuse_other_matrices(activation.kind);
+    read_situ(activation);
     if (is_gpt_oss(activation.kind)) {
       activation.kind = ActivationKind::swiglu_clamped;
       read_constants(activation);
@@ -404,6 +417,36 @@ class ActivationReader {
     return found;
   }
 
+  /// Layers without a gate have no default: a name has to say what they are.
+  void refuse_other_matrices(ActivationKind kind) const {
+    const bool is_of_one = kind == ActivationKind::relu2;
+    if (is_of_one != layer_.is_gated()) {
+      return;
+    }
+    const char* const key = used_.empty() ? hidden_act : used_.front().c_str();
+    const json* const value = section_.find(key);
+    section_.refuse(key, value == nullptr ? json() : *value,
+                    is_of_one ? "another for a layer with a gate, or --activation"
+                              : "'relu2' for a layer without a gate, or --activation relu2");
+  }
+
+  /// β of the gate and of up, beside "situ" alone.
+  void read_situ(Activation& activation) {
+    const bool is_situ = activation.kind == ActivationKind::situ;
+    for (const auto& [key, member] : {std::pair{"activation_situ_beta", &Activation::alpha},
+                                      std::pair{"activation_situ_linear_beta", &Activation::limit}}) {
+      const std::optional<float> found = is_situ ? number(key) : section_.number(key);
+      if (found.has_value() != is_situ) {
+        section_.refuse(
+            key, found ? *section_.find(key) : json(),
+            is_situ ? "a number beside 'situ', or --activation" : "none but beside 'situ', or --activation");
+      }
+      if (found) {
+        activation.*member = *found;
+      }
+    }
+  }
+
   void read_constants(Activation& activation) {
     activation.limit = number("swiglu_limit").value_or(activation.limit);
     activation.alpha = number("swiglu_alpha").value_or(activation.alpha);
@@ -422,7 +465,7 @@ class ActivationReader {
       }
       return false;
     }
-    if (kind == ActivationKind::gelu_tanh) {
+    if (kind != ActivationKind::silu) {
       section_.refuse(used_.front(), *section_.find(used_.front()), "'silu' of gpt-oss, or --activation");
     }
     if (type) {
@@ -441,7 +484,7 @@ class ActivationReader {
       }
       const std::optional<ActivationKind> named = kind_named(*text);
       if (!named) {
-        section_.refuse(key, *text, "'silu', 'gelu_pytorch_tanh' or 'swigluoai', or --activation");
+        section_.refuse(key, *text, "'silu', 'gelu_pytorch_tanh', 'swigluoai', 'situ' or 'relu2', or --activation");
       }
       if (kind && kind != named) {
         section_.refuse(key, *text, fmt::format("what {} says, or --activation", used_.front()));
@@ -523,6 +566,10 @@ bool ModelConfig::is_there() const noexcept { return parsed_ != nullptr; }
 SourcedActivation ModelConfig::activation(const FeedForwardNames& layer, std::int64_t number) const {
   if (!is_there()) {
     const bool is_gpt_oss = layer.is_gpt_oss;
+    if (!layer.is_gated()) {
+      reject(fmt::format("{} has no gate, and no config.json says what is done to up, expected --activation relu2",
+                         layer.block));
+    }
     return {{.kind = is_gpt_oss ? ActivationKind::swiglu_clamped : ActivationKind::silu},
             is_gpt_oss ? "gpt-oss's; no config.json" : "no config.json"};
   }

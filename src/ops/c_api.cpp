@@ -46,10 +46,9 @@ Tensor matrix_tensor(const thresher_matrix* matrix, const char* argument, Operan
 
 /// A constant that `activation` has no use for is as the problem's _init function sets it, or 0.
 void require_unused(const Activation& activation, float value, float unset, const char* member) {
-  if (activation.kind != ActivationKind::swiglu_clamped && value != unset && value != 0.0F) {
-    refuse(fmt::format(
-        "problem.{} is {}, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it",
-        member, value));
+  if (value != unset && value != 0.0F) {
+    refuse(fmt::format("problem.{} is {}, which {} has no use for: leave it as the problem's _init function sets it",
+                       member, value, name(activation.kind)));
   }
 }
 
@@ -213,9 +212,14 @@ Activation activation_of(std::int32_t kind, float alpha, float limit, float up_o
                         .alpha = alpha,
                         .limit = limit,
                         .up_offset = up_offset};
-  require_unused(made, alpha, default_activation.alpha, "alpha");
-  require_unused(made, limit, default_activation.limit, "limit");
-  require_unused(made, up_offset, default_activation.up_offset, "up_offset");
+  const bool is_clamped = made.kind == ActivationKind::swiglu_clamped;
+  if (!is_clamped && made.kind != ActivationKind::situ) {
+    require_unused(made, alpha, default_activation.alpha, "alpha");
+    require_unused(made, limit, default_activation.limit, "limit");
+  }
+  if (!is_clamped) {
+    require_unused(made, up_offset, default_activation.up_offset, "up_offset");
+  }
   return made;
 }
 

@@ -11,14 +11,18 @@ using namespace thresher::c;
 GemmProblem problem_of(const thresher_gemm_problem* problem) {
   const thresher_gemm_problem given =
       known(problem, "problem", offsetof(thresher_gemm_problem, bias), thresher_gemm_problem{});
-  require_unset(given.reserved, "problem.reserved");
+  std::optional<Activation> activation;
+  if (given.activation != 0) {
+    activation = activation_of(given.activation, nullptr);
+  }
   return {.m = given.m,
           .n = given.n,
           .k = given.k,
           .a = format_of(given.a, "problem.a"),
           .b = format_of(given.b, "problem.b"),
           .out = format_of(given.out, "problem.out"),
-          .bias = truth(given.bias, "problem.bias")};
+          .bias = truth(given.bias, "problem.bias"),
+          .activation = activation};
 }
 
 /// The bias lies on the weights' device.

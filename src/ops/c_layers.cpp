@@ -88,7 +88,7 @@ thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_m
                                         const thresher_matrix* down, thresher_numerics numerics,
                                         thresher_gated_mlp_weights** weights) {
   return create(weights, "weights", [&] {
-    const GatedMlpWeights given{.gate = tensor_of(gate, "gate", OperandRole::weights),
+    const GatedMlpWeights given{.gate = gate == nullptr ? Tensor{} : tensor_of(gate, "gate", OperandRole::weights),
                                 .up = tensor_of(up, "up", OperandRole::weights),
                                 .down = tensor_of(down, "down", OperandRole::weights)};
     return pack(device_of(device), given, {.numerics = numerics_of(numerics)});
@@ -101,6 +101,12 @@ thresher_status thresher_gated_mlp_weights_of_parts(const thresher_dual_gemm_wei
   return create(weights, "weights", [&] {
     return PackedGatedMlpWeights(required(gate_up, "gate_up").packed, required(down, "down").packed);
   });
+}
+
+thresher_status thresher_gated_mlp_weights_of_up(const thresher_gemm_weights* up, const thresher_gemm_weights* down,
+                                                 thresher_gated_mlp_weights** weights) {
+  return create(weights, "weights",
+                [&] { return PackedGatedMlpWeights(required(up, "up").packed, required(down, "down").packed); });
 }
 
 void thresher_gated_mlp_weights_destroy(thresher_gated_mlp_weights* weights) { delete weights; }

@@ -27,6 +27,16 @@ DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) noexcept {
           .activation = problem.activation};
 }
 
+GemmProblem up_problem(const GatedMlpProblem& problem) noexcept {
+  return {.m = problem.tokens,
+          .n = problem.intermediate_size,
+          .k = problem.hidden_size,
+          .a = problem.x,
+          .b = problem.gate_up,
+          .out = problem.intermediate,
+          .activation = problem.activation};
+}
+
 GemmProblem down_problem(const GatedMlpProblem& problem) noexcept {
   return {.m = problem.tokens,
           .n = problem.hidden_size,

@@ -29,8 +29,9 @@ auto of_product(std::string_view product, const Function& function) {
   }
 }
 
-/// The products of a gated MLP, as those of MoeProblem are.
+/// The products of a gated MLP, as those of MoeProblem are. `up_problem` is that of one without a gate.
 [[nodiscard]] DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) noexcept;
+[[nodiscard]] GemmProblem up_problem(const GatedMlpProblem& problem) noexcept;
 [[nodiscard]] GemmProblem down_problem(const GatedMlpProblem& problem) noexcept;
 
 /// The intermediate in its format, and the scale that it is given.

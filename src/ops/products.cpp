@@ -27,6 +27,13 @@ PlanPointer plan_packed(const Device& device, const ProductProblem& problem, con
   return plan_product(device, problem, weights, options, change);
 }
 
+void check_ungated(const GemmProblem& problem) {
+  if (is_gated(problem.activation)) {
+    refuse("problem.activation is {}, which is of gate and up, expected relu2 or none: use the dual GEMM",
+           name(problem.activation->kind));
+  }
+}
+
 /// The weights of a GEMM are packed as those of one expert.
 GroupedWeights of_one_expert(const GemmWeights& weights) {
   return {.b1 = stack_of_one(weights.b), .bias1 = stack_of_one(weights.bias)};
@@ -133,6 +140,7 @@ PackedGroupedWeights pack(const Device& device, const GroupedWeights& weights, c
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const PackedWeights& weights,
               const DualGemmOptions& options) {
   const WeightViews& views = weights.storage().views();
+  ops::check_gated(problem.activation);
   ops::validate(problem);
   ops::check_same_device(weights.device(), device);
   ops::validate_weights(problem, views.gate, views.up, device.id());
@@ -141,6 +149,7 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Packed
 
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
               const DualGemmOptions& options) {
+  ops::check_gated(problem.activation);
   ops::validate(problem);
   ops::validate_weights(problem, b1_gate, b2_up, device.id());
   return {problem, ops::plan_product(device, problem, GroupedWeights{.b1 = b1_gate, .b2 = b2_up}, options)};
@@ -148,10 +157,12 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor
 
 Gemm plan(const Device& device, const GemmProblem& problem, const PackedGemmWeights& weights,
           const GemmOptions& options) {
+  ops::check_ungated(problem);
   return {problem, ops::plan_packed(device, problem, weights.grouped().shared(), options)};
 }
 
 Gemm plan(const Device& device, const GemmProblem& problem, const GemmWeights& weights, const GemmOptions& options) {
+  ops::check_ungated(problem);
   ops::validate(problem);
   ops::check_bias(problem, weights.bias.rank > 0);
   ops::validate_weights(weights, device.id());

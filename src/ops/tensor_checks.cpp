@@ -186,8 +186,13 @@ void check_output(Format out, std::int64_t n) {
 }
 
 void check_activation(const Activation& activation) {
-  if (activation.kind != ActivationKind::swiglu_clamped) {
+  const bool is_situ = activation.kind == ActivationKind::situ;
+  if (activation.kind != ActivationKind::swiglu_clamped && !is_situ) {
     return;
+  }
+  if (is_situ && !(activation.alpha > 0 && std::isfinite(activation.limit))) {
+    refuse("activation.alpha is {} and activation.limit {}, expected finite numbers above 0 for situ", activation.alpha,
+           activation.limit);
   }
   if (!(activation.limit > 0)) {
     refuse("activation.limit is {}, expected a number above 0", activation.limit);
@@ -195,6 +200,13 @@ void check_activation(const Activation& activation) {
   if (!std::isfinite(activation.alpha) || !std::isfinite(activation.up_offset)) {
     refuse("activation.alpha is {} and activation.up_offset {}, expected finite numbers", activation.alpha,
            activation.up_offset);
+  }
+}
+
+void check_gated(const Activation& activation) {
+  if (!is_gated(activation)) {
+    refuse("problem.activation is {}, which has no up, expected one of gate and up: use the GEMM",
+           name(activation.kind));
   }
 }
 

@@ -58,6 +58,8 @@ void check_output(Format out, std::int64_t n);
 /// The format of a bias or of a layer's output, which has no scales.
 void check_unscaled_output(std::string_view argument, Format format);
 void check_activation(const Activation& activation);
+/// Rejects one of a single matrix.
+void check_gated(const Activation& activation);
 /// problem.`argument` columns are a multiple of the k_multiple of every format.
 void check_multiples(std::string_view argument, std::int64_t columns, std::initializer_list<Format> formats);
 /// K is at least 1, and a multiple of both formats' k_multiple.

@@ -259,17 +259,21 @@ void validate_weights(const ProductProblem& problem, const WeightsShape& weights
   if (weights.format != problem.b) {
     refuse("the weights are {}, but the problem says {}", name(weights.format), name(problem.b));
   }
-  if (problem.activation && weights.matrices == 1 && weights.n == 2 * problem.n) {
+  const bool is_dual = problem.matrices() == 2;
+  if (is_dual && weights.matrices == 1 && weights.n == 2 * problem.n) {
     refuse(
         "b1 is [{}, {}, {}], the rows of gate and up, but weights.order is missing: say {}, {} or {}, for a wrong "
         "order gives wrong numbers and no error",
         weights.experts, weights.n, weights.k, name(GateUpOrder::gate_first), name(GateUpOrder::up_first),
         name(GateUpOrder::interleaved));
   }
-  if (weights.matrices != (problem.activation ? 2 : 1)) {
+  if (weights.matrices != problem.matrices()) {
     refuse("the weights are {}, but the problem has {} activation: expected {}",
-           weights.matrices == 2 ? "gate and up" : "one matrix an expert", problem.activation ? "an" : "no",
-           problem.activation ? "gate and up" : "one matrix an expert");
+           weights.matrices == 2 ? "gate and up" : "one matrix an expert",
+           is_dual              ? "an"
+           : problem.activation ? "the ungated"
+                                : "no",
+           is_dual ? "gate and up" : "one matrix an expert");
   }
   for (const auto& [argument, is, wanted] :
        {std::tuple{"experts", weights.experts, problem.experts}, std::tuple{"rows an expert (n)", weights.n, problem.n},
@@ -306,7 +310,7 @@ void validate_run(const ProductProblem& problem, const Tensor& a, const Tensor& 
   check_scales_not_overlapping(c);
   check_not_overlapping(c, "a", a);
   check_outside_workspace("c", c, place.workspace, place.workspace_bytes);
-  if (problem.activation) {
+  if (problem.matrices() == 2) {
     check_apart(c, {{"b1 (gate)", &weights.b1}, {"b2 (up)", &weights.b2}}, place);
   } else {
     check_apart(c, {{"b", &weights.b1}, {"bias", &weights.bias1}}, place);

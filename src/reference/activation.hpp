@@ -1,5 +1,5 @@
 #pragma once
-/// The three activations, in float64 and in float32.
+/// The activations, in float64 and in float32.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -36,17 +36,36 @@ Real swiglu_clamped(Real gate, Real up, const Activation& activation) {
   return clamped_gate * sigmoid(Real(activation.alpha) * clamped_gate) * (clamped_up + Real(activation.up_offset));
 }
 
+/// x without a bend near 0, and never beyond ±limit.
+template <typename Real>
+Real soft_limit(Real x, Real limit) {
+  return limit * std::tanh(x / limit);
+}
+
+template <typename Real>
+Real situ(Real gate, Real up, const Activation& activation) {
+  return soft_limit(gate, Real(activation.alpha)) * sigmoid(gate) * soft_limit(up, Real(activation.limit));
+}
+
+/// max(x, 0)²; a NaN stays NaN.
+template <typename Real>
+Real relu2(Real x) {
+  return x < Real(0) ? Real(0) : x * x;
+}
+
 template <typename Real>
 Real activate(Real gate, Real up, const Activation& activation) {
   switch (activation.kind) {
     case ActivationKind::silu: return silu(gate) * up;
     case ActivationKind::gelu_tanh: return gelu_tanh(gate) * up;
     case ActivationKind::swiglu_clamped: return swiglu_clamped(gate, up, activation);
+    case ActivationKind::situ: return situ(gate, up, activation);
+    case ActivationKind::relu2: return relu2(gate);
   }
   return Real(0);
 }
 
-/// An output before it is rounded; without an activation there is no up.
+/// An output before it is rounded; without an activation and with relu2 there is no up.
 template <typename Real>
 Real unrounded(Real gate, Real up, const std::optional<Activation>& activation, Real row_weight) {
   return (activation ? activate(gate, up, *activation) : gate) * row_weight;

@@ -106,8 +106,9 @@ GroupedOutputs grouped_gemm(const GroupedProblem& problem, const GroupedWeights&
   out.values.assign(out.owned.tokens.size() * static_cast<std::size_t>(problem.n), 0.0);
   for (std::int64_t expert = 0; expert < problem.experts; ++expert) {
     const Weight gate(problem, weights, expert, false);
-    const std::optional<Weight> up =
-        problem.activation ? std::optional<Weight>(std::in_place, problem, weights, expert, true) : std::nullopt;
+    const std::optional<Weight> up = is_gated(problem.activation)
+                                         ? std::optional<Weight>(std::in_place, problem, weights, expert, true)
+                                         : std::nullopt;
     const GroupRows& group = out.owned.groups[static_cast<std::size_t>(expert)];
     for (std::int64_t row = group.first; row < group.end(); ++row) {
       const std::int64_t token = out.owned.tokens[static_cast<std::size_t>(row)];

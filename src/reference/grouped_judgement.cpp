@@ -115,7 +115,7 @@ std::vector<GroupRegion> sample_every_tile(const GroupedCall& call, std::int64_t
 
 Outputs grouped_outputs(const GroupedCall& call, const GroupRegion& part, Accumulation accumulation, Numerics numerics,
                         int threads) {
-  const bool has_up = call.problem.activation.has_value();
+  const bool has_up = is_gated(call.problem.activation);
   Rows a = tokens_of(call, part);
   Rows gate = weights_of(call.weights.gate, part);
   std::optional<Rows> up = has_up ? std::optional(weights_of(call.weights.up, part)) : std::nullopt;

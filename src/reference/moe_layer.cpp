@@ -377,7 +377,9 @@ Verdict judge_gated_mlp(const GatedMlpProblem& problem, const GatedMlpWeights& w
   MoeProblem layer = layer_of_one_expert(problem);
   layer.tokens = tokens;
   return judge_moe_layer({.problem = layer,
-                          .gate_up = {.b1 = stack_of_one(weights.gate), .b2 = stack_of_one(weights.up)},
+                          .gate_up = is_gated(problem.activation) ? GroupedWeights{.b1 = stack_of_one(weights.gate),
+                                                                                   .b2 = stack_of_one(weights.up)}
+                                                                  : GroupedWeights{.b1 = stack_of_one(weights.up)},
                           .down = {.b1 = stack_of_one(weights.down)},
                           .tensors = {.x = x,
                                       .topk_ids = Tensor::contiguous(ids.data(), Format::int32, {tokens, 1}),

@@ -24,6 +24,15 @@ Gated clamped(double alpha, double limit, double offset) {
   };
 }
 
+Gated situ(double of_gate, double of_up) {
+  return [=](double gate, double up) {
+    return of_gate * std::tanh(gate / of_gate) / (1 + std::exp(-gate)) * of_up * std::tanh(up / of_up);
+  };
+}
+
+/// Of up alone.
+const Gated relu2 = [](double, double up) { return up > 0 ? up * up : 0; };
+
 const Gated plain = [](double gate, double up) { return silu(gate) * up; };
 const Gated gelu = [](double gate, double up) { return gelu_tanh(gate) * up; };
 
@@ -128,7 +137,8 @@ TEST_F(LayerConfig, OptionsReplaceWhatItSays) {
 
 TEST_F(LayerConfig, ConstantsBelongToAnActivation) {
   save();
-  expect_refused(R"({"hidden_act": "silu"})", "--limit is of --activation swiglu_clamped, not of silu", "--limit 2");
+  expect_refused(R"({"hidden_act": "silu"})", "--limit is of --activation swiglu_clamped or situ, not of silu",
+                 "--limit 2");
 }
 
 /// Beside an index, and beside a file that is named itself.
@@ -292,15 +302,57 @@ TEST_F(LayerConfig, BlocksAreOfTheSizeThatItSays) {
   EXPECT_EQ(run("--layer 0 --checkpoint .").status, 0);
 }
 
+TEST_F(LayerConfig, SituHasTwoConstants) {
+  save();
+  configure(R"({"hidden_act": "situ", "activation_situ_beta": 0.5, "activation_situ_linear_beta": 0.75})");
+  expect(situ(0.5, 0.75),
+         "situ, alpha 0.5, limit 0.75 (config.json: hidden_act, activation_situ_beta, activation_situ_linear_beta)");
+  expect(situ(4, 25), "situ, alpha 4, limit 25 (--activation, not config.json)", "--activation situ");
+  expect(situ(0.5, 2), "alpha 0.5, limit 2", "--limit 2");
+}
+
+TEST_F(LayerConfig, LayersWithoutAGateAreNamedInTheConfiguration) {
+  const auto save_ungated = [this](const std::string& place, const LayerExpert& layer, LayerFile& file) {
+    file.add_bf16(place + "up_proj", layer.up);
+    file.add_bf16(place + "down_proj", layer.down);
+    file.save(folder_ / "model.safetensors");
+  };
+  LayerFile file;
+  save_ungated("model.layers.0.mlp.", dense_, file);
+  configure(R"({"hidden_act": "relu2"})");
+  expect(relu2, "model.layers.0.mlp, dense, up [16, 32] bf16, down [32, 16] bf16, relu2 (config.json: hidden_act)\n");
+  LayerFile of_experts;
+  for (std::int64_t e = 0; e < 3; ++e) {
+    experts_.emplace_back(10 * e + 3);
+    save_ungated("backbone.layers.0.mixer.experts." + std::to_string(e) + ".", experts_.back(), of_experts);
+  }
+  configure(R"({"mlp_hidden_act": "relu2", "mamba_hidden_act": "silu", "model_type": "nemotron_h"})");
+  expect(relu2, "backbone.layers.0.mixer, 3 experts, up [16, 32] bf16, down [32, 16] bf16, relu2");
+}
+
+TEST_F(LayerConfig, OtherActivationsOfLayersWithoutAGateAreRefused) {
+  LayerFile file;
+  file.add_bf16("model.layers.0.mlp.up_proj", dense_.up);
+  file.add_bf16("model.layers.0.mlp.down_proj", dense_.down);
+  file.save(folder_ / "model.safetensors");
+  expect_refused("{\"hidden_act\": \"silu\"}", "hidden_act is 'silu', expected 'relu2' for a layer without a gate");
+  expect_refused("{}", "hidden_act is null, expected 'relu2' for a layer without a gate, or --activation relu2");
+}
+
 TEST_F(LayerConfig, WhatIsNotComputedIsRefused) {
   save();
   expect_refused(
       R"({"hidden_act": "gelu"})",
-      "config.json: hidden_act is 'gelu', expected 'silu', 'gelu_pytorch_tanh' or 'swigluoai', or --activation");
-  for (const char* const act : {"situ", "relu2", "quick_gelu", "geglu", ""}) {
+      "config.json: hidden_act is 'gelu', expected 'silu', 'gelu_pytorch_tanh', 'swigluoai', 'situ' or 'relu2', or "
+      "--activation");
+  for (const char* const act : {"relu2", "quick_gelu", "geglu", ""}) {
     expect_refused("{\"mlp_hidden_act\": \"" + std::string(act) + "\"}",
                    "mlp_hidden_act is '" + std::string(act) + "'");
   }
+  expect_refused(R"({"hidden_act": "situ", "activation_situ_beta": 4.0})",
+                 "activation_situ_linear_beta is null, expected a number beside 'situ', or --activation");
+  expect_refused(R"({"hidden_act": "silu", "activation_situ_beta": 4.0})",
+                 "activation_situ_beta is 4.0, expected none but beside 'situ', or --activation");
   expect_refused(R"({"hidden_act": "silu", "activation_function": "gelu_new"})",
                  "activation_function is 'gelu_new', expected what hidden_act says, or --activation");
   expect_refused(R"({"hidden_act": "gelu_new", "swiglu_limit": 2})",

@@ -28,6 +28,9 @@ const std::array activations{
     Activation{.kind = ActivationKind::gelu_tanh},
     Activation{.kind = ActivationKind::swiglu_clamped},
     Activation{.kind = ActivationKind::swiglu_clamped, .alpha = -0.5F, .limit = 100.0F, .up_offset = 0.0F},
+    usual_activation(ActivationKind::situ),
+    Activation{.kind = ActivationKind::situ, .alpha = 0.5F, .limit = 100.0F},
+    Activation{.kind = ActivationKind::relu2},
 };
 
 /// Numbers of all sizes and both signs, zeros, Inf and NaN.

@@ -105,10 +105,12 @@ TEST(CpuGroupedGemm, ColumnMajorScalesOfTokens) {
 TEST(CpuGroupedGemm, OneMatrixAnExpert) {
   for (const Format a : operand_formats) {
     GroupedProblem problem = small(a, Format::nvfp4);
-    problem.activation.reset();
     problem.bias = problem.row_weights = true;
-    GroupedCase of(problem, {.groups = {0, 30, 30, 31, 90}});
-    expect_right(of);
+    for (const auto& activation : {std::optional<Activation>(), {Activation{.kind = ActivationKind::relu2}}}) {
+      problem.activation = activation;
+      GroupedCase of(problem, {.groups = {0, 30, 30, 31, 90}});
+      expect_right(of);
+    }
   }
 }
 

@@ -165,16 +165,15 @@ static void refuses_dual_problems(void) {
   REFUSED(dual_problem(), it.n = huge, PLAN, "problem.n is 4611686018427387904, expected 0 to 2147483647");
   REFUSED(dual_problem(), it.k = 0, PLAN, "problem.k is 0, expected at least 1");
   REFUSED(dual_problem(), it.k = huge, PLAN, "problem.k is 4611686018427387904, expected 0 to 2147483647");
-  REFUSED(dual_problem(), it.activation = 3, PLAN, "problem.activation is 3, expected 0 to 2");
-  REFUSED(dual_problem(), it.activation = -1, PLAN, "problem.activation is -1, expected 0 to 2");
-  REFUSED(
-      dual_problem(), it.alpha = 2, PLAN,
-      "problem.alpha is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it");
+  REFUSED(dual_problem(), it.activation = 5, PLAN, "problem.activation is 5, expected 0 to 4");
+  REFUSED(dual_problem(), it.activation = -1, PLAN, "problem.activation is -1, expected 0 to 4");
+  REFUSED(dual_problem(), it.alpha = 2, PLAN,
+          "problem.alpha is 2, which silu has no use for: leave it as the problem's _init function sets it");
   REFUSED(dual_problem(), it.limit = NAN, PLAN,
-          "problem.limit is nan, which swiglu_clamped alone has a use for: leave it as the problem's _init function "
+          "problem.limit is nan, which silu has no use for: leave it as the problem's _init function "
           "sets it");
   REFUSED(dual_problem(), it.up_offset = -1, PLAN,
-          "problem.up_offset is -1, which swiglu_clamped alone has a use for: leave it as the problem's _init function "
+          "problem.up_offset is -1, which silu has no use for: leave it as the problem's _init function "
           "sets it");
   REFUSED(dual_problem(), (it.activation = THRESHER_SWIGLU_CLAMPED, it.alpha = NAN), PLAN,
           "activation.alpha is nan and activation.up_offset 1, expected finite numbers");
@@ -330,7 +329,9 @@ static void refuses_gemms(void) {
   REFUSED(problem, it.k = -1, PLAN, "problem.k is -1, expected 0 to 2147483647");
   REFUSED(problem, it.bias = 1, PLAN, "the weights have no bias, but problem.bias is true");
   REFUSED(problem, it.bias = 2, PLAN, "problem.bias is 2, expected 0 to 1");
-  REFUSED(problem, it.reserved = 7, PLAN, "problem.reserved is 7, expected 0");
+  REFUSED(problem, it.activation = 7, PLAN, "problem.activation is 7, expected 0 to 4");
+  REFUSED(problem, it.activation = THRESHER_GELU_TANH, PLAN,
+          "problem.activation is gelu_tanh, which is of gate and up, expected relu2 or none: use the dual GEMM");
   expect_refused(thresher_gemm_plan_raw(cpu, &problem, &b, NULL, 99, NULL, &none), "bias_format is 99, expected 0 to 9",
                  __LINE__);
   expect_refused(thresher_gemm_plan_raw(cpu, &problem, &b, NULL, THRESHER_BF16, NULL, &none),
@@ -405,20 +406,17 @@ static void refuses_groups(void) {
   REFUSED(problem, it.a = 10, PLAN, "problem.a is 10, expected 0 to 9");
   REFUSED(problem, it.b = 10, PLAN, "problem.b is 10, expected 0 to 9");
   REFUSED(problem, it.out = 10, PLAN, "problem.out is 10, expected 0 to 9");
-  REFUSED(problem, it.activation = -2, PLAN, "problem.activation is -2, expected 0 to 2");
-  REFUSED(problem, it.activation = 3, PLAN, "problem.activation is 3, expected 0 to 2");
-  REFUSED(
-      problem, it.alpha = 2, PLAN,
-      "problem.alpha is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it");
-  REFUSED(
-      problem, it.limit = 2, PLAN,
-      "problem.limit is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it");
+  REFUSED(problem, it.activation = -2, PLAN, "problem.activation is -2, expected 0 to 4");
+  REFUSED(problem, it.activation = 5, PLAN, "problem.activation is 5, expected 0 to 4");
+  REFUSED(problem, it.alpha = 2, PLAN,
+          "problem.alpha is 2, which silu has no use for: leave it as the problem's _init function sets it");
+  REFUSED(problem, it.limit = 2, PLAN,
+          "problem.limit is 2, which silu has no use for: leave it as the problem's _init function sets it");
   REFUSED(problem, it.up_offset = 2, PLAN,
-          "problem.up_offset is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function "
+          "problem.up_offset is 2, which silu has no use for: leave it as the problem's _init function "
           "sets it");
-  REFUSED(
-      problem, (it.activation = THRESHER_NO_ACTIVATION, it.alpha = 2), PLAN,
-      "problem.alpha is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it");
+  REFUSED(problem, (it.activation = THRESHER_NO_ACTIVATION, it.alpha = 2), PLAN,
+          "problem.alpha is 2, which silu has no use for: leave it as the problem's _init function sets it");
   REFUSED(problem, it.bias = 2, PLAN, "problem.bias is 2, expected 0 to 1");
   REFUSED(problem, it.bias = 1, PLAN, "the weights have no bias, but problem.bias is true");
   REFUSED(problem, it.row_weights = -1, PLAN, "problem.row_weights is -1, expected 0 to 1");
@@ -551,15 +549,13 @@ static void refuses_layers(void) {
   REFUSED(mlp, it.intermediate = 10, PLAN, "problem.intermediate is 10, expected 0 to 9");
   REFUSED(mlp, it.down = 10, PLAN, "problem.down is 10, expected 0 to 9");
   REFUSED(mlp, it.out = 10, PLAN, "problem.out is 10, expected 0 to 9");
-  REFUSED(mlp, it.activation = 3, PLAN, "problem.activation is 3, expected 0 to 2");
-  REFUSED(
-      mlp, it.alpha = 2, PLAN,
-      "problem.alpha is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it");
-  REFUSED(
-      mlp, it.limit = 2, PLAN,
-      "problem.limit is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it");
+  REFUSED(mlp, it.activation = 5, PLAN, "problem.activation is 5, expected 0 to 4");
+  REFUSED(mlp, it.alpha = 2, PLAN,
+          "problem.alpha is 2, which silu has no use for: leave it as the problem's _init function sets it");
+  REFUSED(mlp, it.limit = 2, PLAN,
+          "problem.limit is 2, which silu has no use for: leave it as the problem's _init function sets it");
   REFUSED(mlp, it.up_offset = 2, PLAN,
-          "problem.up_offset is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function "
+          "problem.up_offset is 2, which silu has no use for: leave it as the problem's _init function "
           "sets it");
   REFUSED(mlp, it.intermediate_scale = 2, PLAN,
           "problem.intermediate_scale is 2, expected 1 for fp16, which is given no scale");
@@ -634,15 +630,13 @@ static void refuses_layers(void) {
           "problem.quantized_x is bf16, expected fp8_row, fp8_block or none");
   REFUSED(moe, it.reserved = 1, PLAN, "problem.reserved is 1, expected 0");
   REFUSED(moe, it.out = 10, PLAN, "problem.out is 10, expected 0 to 9");
-  REFUSED(moe, it.activation = 3, PLAN, "problem.activation is 3, expected 0 to 2");
-  REFUSED(
-      moe, it.alpha = 2, PLAN,
-      "problem.alpha is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it");
-  REFUSED(
-      moe, it.limit = 2, PLAN,
-      "problem.limit is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function sets it");
+  REFUSED(moe, it.activation = 5, PLAN, "problem.activation is 5, expected 0 to 4");
+  REFUSED(moe, it.alpha = 2, PLAN,
+          "problem.alpha is 2, which silu has no use for: leave it as the problem's _init function sets it");
+  REFUSED(moe, it.limit = 2, PLAN,
+          "problem.limit is 2, which silu has no use for: leave it as the problem's _init function sets it");
   REFUSED(moe, it.up_offset = 2, PLAN,
-          "problem.up_offset is 2, which swiglu_clamped alone has a use for: leave it as the problem's _init function "
+          "problem.up_offset is 2, which silu has no use for: leave it as the problem's _init function "
           "sets it");
   REFUSED(moe, it.gate_up_bias = 1, PLAN, "gate_up: the weights have no bias, but problem.bias is true");
   REFUSED(moe, it.gate_up_bias = 2, PLAN, "problem.gate_up_bias is 2, expected 0 to 1");

@@ -27,7 +27,7 @@ void run_and_expect_right(const GatedMlp& planned, GatedMlpCase& of, std::int64_
 }
 
 std::vector<GatedMlpProblem> mlps_in_every_format() {
-  std::vector<GatedMlpProblem> all(7, mlp());
+  std::vector<GatedMlpProblem> all(10, mlp());
   all[1].x = all[1].gate_up = all[1].intermediate = all[1].down = all[1].out = Format::fp16;
   all[1].activation.kind = ActivationKind::gelu_tanh;
   all[2].gate_up = all[2].down = Format::nvfp4;
@@ -45,6 +45,9 @@ std::vector<GatedMlpProblem> mlps_in_every_format() {
   all[5].intermediate = Format::fp8_block;
   all[6].intermediate = Format::fp8_tensor;
   all[6].intermediate_scale = 0.25F;
+  all[7].activation = usual_activation(ActivationKind::situ);
+  all[8].activation.kind = all[9].activation.kind = ActivationKind::relu2;
+  all[9].gate_up = all[9].down = Format::nvfp4;
   return all;
 }
 
@@ -83,6 +86,8 @@ TEST(GatedMlpApi, RefusesWhatItCannotRun) {
     change(problem);
     expect_sentence(sentence, [&] { (void)plan(cpu, problem, of.weights()); });
   };
+  refused("the weights have a gate, but problem.activation is relu2",
+          [](GatedMlpProblem& p) { p.activation.kind = ActivationKind::relu2; });
   refused("problem.hidden_size is 0, expected 1 to 2147483647", [](GatedMlpProblem& p) { p.hidden_size = 0; });
   refused("problem.intermediate_size is 40, expected a multiple of 16 for nvfp4 operands", [](GatedMlpProblem& p) {
     p.intermediate_size = 40;

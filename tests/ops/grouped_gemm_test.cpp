@@ -146,7 +146,11 @@ TEST(GemmApi, EveryFormatRunsFromRawAndFromPackedWeights) {
     for (const Format b :
          {Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
       for (const bool is_packed : {false, true}) {
-        GemmCase of({.m = 21, .n = 136, .k = 144, .a = a, .b = b, .out = Format::bf16, .bias = is_packed});
+        GemmProblem wanted{.m = 21, .n = 136, .k = 144, .a = a, .b = b, .out = Format::bf16, .bias = is_packed};
+        if (a == b) {
+          wanted.activation = Activation{.kind = ActivationKind::relu2};
+        }
+        GemmCase of(wanted);
         const Gemm gemm =
             is_packed ? plan(cpu, of.problem(), pack(cpu, of.weights())) : plan(cpu, of.problem(), of.weights());
         EXPECT_EQ(gemm.strategy(), gemm_strategies(cpu).front());
@@ -201,6 +205,10 @@ TEST(GemmApi, RefusesWhatItCannotRun) {
   EXPECT_EQ(packed.has_bias(), problem.bias);
 
   GemmProblem other = problem;
+  other.activation = Activation{};
+  EXPECT_EQ(refusal([&] { (void)plan(cpu, other, weights); }),
+            "problem.activation is silu, which is of gate and up, expected relu2 or none: use the dual GEMM");
+  other = problem;
   other.bias = false;
   EXPECT_EQ(refusal([&] { (void)plan(cpu, other, weights); }), "the weights have a bias, but problem.bias is false");
   EXPECT_EQ(refusal([&] { (void)plan(cpu, other, packed); }), "the weights have a bias, but problem.bias is false");

@@ -24,7 +24,7 @@ void expect_right(MoeCase& of, const MoeTensors& tensors) {
 }
 
 std::vector<MoeProblem> in_every_format() {
-  std::vector<MoeProblem> all(9, layer());
+  std::vector<MoeProblem> all(12, layer());
   all[0].x = all[0].gate_up = all[0].intermediate = all[0].down = all[0].rows = all[0].out = Format::fp16;
   all[1].gate_up = all[1].down = Format::nvfp4;
   all[1].intermediate = Format::fp16;
@@ -39,7 +39,7 @@ std::vector<MoeProblem> in_every_format() {
   all[4].gate_up_bias = all[4].down_bias = true;
   all[4].rows = Format::fp32;
   all[4].out = Format::fp16;
-  for (std::size_t i = 5; i < all.size(); ++i) {
+  for (std::size_t i = 5; i < 9; ++i) {
     all[i].x = all[i].gate_up = all[i].down = Format::fp8_block;
     all[i].intermediate_size = 256;
     all[i].rows = Format::fp32;
@@ -51,6 +51,10 @@ std::vector<MoeProblem> in_every_format() {
   all[7].gate_up_bias = all[7].down_bias = true;
   all[8].intermediate = Format::nvfp4;
   all[8].intermediate_scale = 0.01F;
+  all[9].activation = usual_activation(ActivationKind::situ);
+  all[10].activation.kind = all[11].activation.kind = ActivationKind::relu2;
+  all[11].gate_up = all[11].down = Format::nvfp4;
+  all[11].gate_up_bias = all[11].down_bias = true;
   return all;
 }
 

@@ -85,6 +85,17 @@ TEST(DualGemmDefinition, ActivationsFollowTheirFormulas) {
   EXPECT_DOUBLE_EQ(one_element(1.0F, 2.0F, 3.0F, clamped), 2.0 / (1.0 + std::exp(-alpha * 2.0)) * 4.0);
   EXPECT_DOUBLE_EQ(one_element(1.0F, 20.0F, 30.0F, clamped), 7.0 / (1.0 + std::exp(-alpha * 7.0)) * 8.0);
   EXPECT_DOUBLE_EQ(one_element(1.0F, -20.0F, -30.0F, clamped), -20.0 / (1.0 + std::exp(alpha * 20.0)) * -6.0);
+
+  // By another program: 4·tanh(0.5)·σ(2) · 25·tanh(0.12), and far beyond both limits.
+  const Activation situ = usual_activation(ActivationKind::situ);
+  EXPECT_NEAR(one_element(1.0F, 2.0F, 3.0F, situ), 4.861066551249867, 1e-12);
+  EXPECT_NEAR(one_element(1.0F, -2.0F, 3.0F, situ), -0.6578738185454248, 1e-12);
+  EXPECT_NEAR(one_element(1.0F, 2000.0F, -3000.0F, situ), -100.0, 1e-9);
+
+  const Activation squared{.kind = ActivationKind::relu2};
+  EXPECT_EQ(output_element(3.0, 7.0, squared), 9.0);  // without up
+  EXPECT_EQ(output_element(-3.0, 7.0, squared), 0.0);
+  EXPECT_EQ(output_element(3.0, 7.0, squared, 0.5), 4.5);
 }
 
 TEST(DualGemmDefinition, NonFiniteValuesGoWhereFloat32SendsThem) {
@@ -105,6 +116,17 @@ TEST(DualGemmDefinition, NonFiniteValuesGoWhereFloat32SendsThem) {
   EXPECT_TRUE(std::isnan(one_element(1.0F, 1.0F, nan, clamped)));
   EXPECT_TRUE(std::isnan(one_element(1.0F, -inf, 1.0F, clamped)));
   EXPECT_DOUBLE_EQ(one_element(1.0F, inf, inf, clamped), one_element(1.0F, 7.0F, 7.0F, clamped));
+
+  const Activation situ = usual_activation(ActivationKind::situ);
+  EXPECT_TRUE(std::isnan(one_element(1.0F, nan, 1.0F, situ)));
+  EXPECT_TRUE(std::isnan(one_element(1.0F, 1.0F, nan, situ)));
+  EXPECT_EQ(one_element(1.0F, -inf, 1.0F, situ), 0.0);
+  EXPECT_DOUBLE_EQ(one_element(1.0F, inf, inf, situ), 100.0);
+
+  const Activation squared{.kind = ActivationKind::relu2};
+  EXPECT_TRUE(std::isnan(output_element(std::numeric_limits<double>::quiet_NaN(), 0.0, squared)));
+  EXPECT_EQ(output_element(-std::numeric_limits<double>::infinity(), 0.0, squared), 0.0);
+  EXPECT_EQ(output_element(1e30, 0.0, squared), std::numeric_limits<double>::infinity());  // beyond float32
 }
 
 TEST(DualGemmDefinition, AGateBeyondFloat32IsInfinite) {

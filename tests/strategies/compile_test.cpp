@@ -235,6 +235,47 @@ TEST(GroupedKernels, EveryPromotedTileOfManyRowsCompilesForHopperWithoutSpills) 
   expect_clean(one_program(all));
 }
 
+/// The activation that takes the most registers, beside the most sums; and that of one matrix beside the most outputs.
+TEST(GroupedKernels, SituAndRelu2CompileForHopperWithoutSpills) {
+  using gemm::ActivationCode;
+  const auto with = [](auto config, int matrices) {
+    config.matrices = matrices;
+    config.activation = matrices == 2 ? ActivationCode::situ : ActivationCode::relu2;
+    return config;
+  };
+  std::vector<gemm::wgmma::Config> plain;
+  std::vector<gemm::wgmma_dequant::Config> packed;
+  for (const int matrices : {2, 1}) {
+    for (const auto& tile : {gemm::wgmma::columns::tile_shapes[0], gemm::wgmma::columns::tile_shapes[5]}) {
+      plain.push_back(with(with_tile(gemm::wgmma::Config{}, tile), matrices));
+    }
+    for (const gemm::Numerics numerics : {gemm::Numerics::exact, gemm::Numerics::fast}) {
+      packed.push_back(with(gemm::wgmma_dequant::grouped_prefill(numerics, matrices, 3, 128), matrices));
+    }
+  }
+  expect_clean(one_program(plain));
+  expect_clean(one_program(in_tiles(with(of_rows(), 2), std::array{gemm::wgmma::rows::tile_shapes.back()}, {2})));
+  expect_clean(one_program(packed));
+}
+
+/// The planner gives the widest tiles more registers for situ.
+TEST(DualGemmKernel, SituCompilesForHopperInTheWidestTilesWithoutSpills) {
+  const DualGemmProblem problem{.m = 4096,
+                                .n = 14336,
+                                .k = 4096,
+                                .a = Format::bf16,
+                                .b = Format::bf16,
+                                .out = Format::bf16,
+                                .activation = usual_activation(ActivationKind::situ)};
+  const auto& strategy = gemm::interleaved_strategy();
+  const std::vector<Knobs> widest = strategy.candidates(problem, {{"block_outputs", "128"}}, device_spec("H200"));
+  ASSERT_FALSE(widest.empty());
+  for (const Knobs& knobs : {widest.front(), widest.back()}) {
+    const PlannedCall call = strategy.plan(problem, knobs, device_spec("H200"));
+    expect_clean(std::get<KernelLaunch>(call.steps.back()).program);
+  }
+}
+
 TEST(GroupedKernels, EveryPackedKnobCompilesForHopperWithoutSpills) {
   expect_clean(one_program(gemm::wgmma_dequant::small_configs));
 }

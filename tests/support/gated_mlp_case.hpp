@@ -32,7 +32,9 @@ class GatedMlpCase {
   [[nodiscard]] const GatedMlpProblem& problem() const { return problem_; }
   /// Valid until this object is destroyed, as all views are.
   [[nodiscard]] GatedMlpWeights weights() {
-    return {.gate = gate_up_.b1_gate.view(), .up = gate_up_.b2_up.view(), .down = down_.b1_gate.view()};
+    return {.gate = is_gated(problem_.activation) ? gate_up_.b1_gate.view() : Tensor{},
+            .up = gate_up_.b2_up.view(),
+            .down = down_.b1_gate.view()};
   }
   /// The first so many rows.
   [[nodiscard]] Tensor x(std::int64_t tokens) { return first_rows(gate_up_.a.view(), tokens); }

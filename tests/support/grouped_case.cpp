@@ -70,13 +70,13 @@ GroupedWeights GroupedCase::weights() {
   weights.b1.global_scale = has_scales ? gate_scales_.data() : nullptr;
   if (form_.order) {
     weights.up_global_scale = has_scales ? up_scales_.data() : nullptr;
-  } else if (problem_.activation) {
+  } else if (is_gated(problem_.activation)) {
     weights.b2 = stack(operands_.b2_up, problem_.n);
     weights.b2.global_scale = has_scales ? up_scales_.data() : nullptr;
   }
   if (problem_.bias) {
     weights.bias1 = biases_[0].view();
-    weights.bias2 = form_.order || !problem_.activation ? Tensor{} : biases_[1].view();
+    weights.bias2 = form_.order || !is_gated(problem_.activation) ? Tensor{} : biases_[1].view();
   }
   return weights;
 }

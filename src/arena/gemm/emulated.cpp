@@ -31,7 +31,7 @@ using Strategy = strategies::Strategy<ProductProblem>;
 ProductTask ragged(const GroupedProblem& problem, std::optional<GateUpOrder> order) {
   ProductTask task;
   task.problem = problem;
-  task.order = problem.activation ? order : std::nullopt;
+  task.order = is_gated(problem.activation) ? order : std::nullopt;
   task.counts.assign(static_cast<std::size_t>(problem.experts), 0);
   const bool has_slots = problem.layout == RowLayout::slots;
   std::int64_t left = has_slots ? problem.rows * problem.experts : problem.rows;
@@ -58,13 +58,14 @@ ProductTask dense(const GroupedProblem& problem) {
                                 .a = problem.a,
                                 .b = problem.b,
                                 .out = problem.out,
-                                .bias = problem.bias});
+                                .bias = problem.bias,
+                                .activation = problem.activation});
 }
 
 /// Whether a GEMM has all of it.
 bool may_be_dense(const ProductProblem& problem) {
   const bool has_all_rows = problem.is_dense() || problem.layout == strategies::gemm::ProductRows::contiguous;
-  return has_all_rows && !problem.activation && !problem.row_weights;
+  return has_all_rows && problem.matrices() == 1 && !problem.row_weights;
 }
 
 /// Divides rows in NVFP4 by powers of two, so that no row's factor does for another's. Scales stay finite.
@@ -143,7 +144,7 @@ class PlannedKernel final : public EmulatedKernel {
   }
   [[nodiscard]] std::string arguments(const Problem& problem) const override {
     const auto& task = problem.as<ProductTask>();
-    const Fields<ProductTask> fields = product_fields(task.is_dense, task.problem.activation.has_value());
+    const Fields<ProductTask> fields = product_fields(task.is_dense, is_gated(task.problem.activation));
     return fmt::format("{} --strategy {} --knobs \"{}\" --device {}{}", problem.operation().name(), strategy_.name(),
                        knobs_.text(), device_.name, arguments_of(fields, task));
   }
@@ -252,7 +253,7 @@ class ProductEmulation final : public EmulatedOperation {
 
   [[nodiscard]] bool is_ours(const ProductProblem& problem) const {
     return is_dense_ && !is_dual_ ? may_be_dense(problem)
-                                  : problem.is_dense() == is_dense_ && problem.activation.has_value() == is_dual_;
+                                  : problem.is_dense() == is_dense_ && (problem.matrices() == 2) == is_dual_;
   }
   [[nodiscard]] ProductTask task_of(const ProductProblem& problem) const {
     return !is_dense_ ? ragged(problem.grouped(), std::nullopt)

@@ -11,11 +11,12 @@ namespace thresher::arena {
 /// The activation, which `place(task)` refers to. A command line names its kind alone.
 template <class Task, class Place>
 Field<Task> activation_field(const Place& place) {
-  return {.key = "activation",
-          .help = "what is applied to the gate; silu when left out",
-          .allowed = names_of(all_activation_kinds),
-          .set = [=](Task& task, const std::string& text) { place(task).kind = value_of(all_activation_kinds, text); },
-          .text = [=](const Task& task) { return std::string(name(place(task).kind)); }};
+  return {
+      .key = "activation",
+      .help = "what is applied to the gate; silu when left out",
+      .allowed = names_of(gated_activation_kinds),
+      .set = [=](Task& task, const std::string& text) { place(task).kind = value_of(gated_activation_kinds, text); },
+      .text = [=](const Task& task) { return std::string(name(place(task).kind)); }};
 }
 
 }  // namespace thresher::arena

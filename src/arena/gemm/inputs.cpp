@@ -294,7 +294,7 @@ std::vector<HostTensor> weight_inputs(const ProductTask& task, Distribution dist
   };
   std::vector<HostTensor> weights;
   weights.push_back(draw("b1"));
-  if (!p.activation) {
+  if (!is_gated(p.activation)) {
     if (p.bias) {
       weights.push_back(bias(task, "bias1", true, distribution, random));
     }

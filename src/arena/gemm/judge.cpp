@@ -23,8 +23,8 @@ std::vector<GroupRegion> parts_of(const GroupedCall& call, std::uint64_t seed) {
   const GroupedProblem& p = call.problem;
   const auto rows =
       std::count_if(call.owned.tokens.begin(), call.owned.tokens.end(), [](std::int64_t token) { return token >= 0; });
-  const double products =
-      (p.activation ? 2.0 : 1.0) * static_cast<double>(rows) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const double products = (is_gated(p.activation) ? 2.0 : 1.0) * static_cast<double>(rows) * static_cast<double>(p.n) *
+                          static_cast<double>(p.k);
   if (products <= whole_output_products) {
     return reference::whole(call);
   }

@@ -36,7 +36,7 @@ double bytes_per_element(Format format, OperandRole role = OperandRole::tokens) 
 
 double weight_bytes(const ProductTask& task, std::int64_t experts) {
   const GroupedProblem& p = task.problem;
-  return (p.activation ? 2 : 1) * as_double(experts) * as_double(p.n) * as_double(p.k) *
+  return (is_gated(p.activation) ? 2 : 1) * as_double(experts) * as_double(p.n) * as_double(p.k) *
          bytes_per_element(p.b, OperandRole::weights);
 }
 
@@ -94,7 +94,7 @@ class ProductOperation final : public Operation {
     const GroupedProblem& p = task.problem;
     const double rows = as_double(task.owned_rows());
     const double rows_of_a = p.layout == RowLayout::gathered ? std::min(rows, as_double(p.tokens)) : rows;
-    const double products = p.activation ? 2 : 1;
+    const double products = is_gated(p.activation) ? 2 : 1;
     return {2 * products * rows * as_double(p.n) * as_double(p.k),
             rows_of_a * as_double(p.k) * bytes_per_element(p.a) + weight_bytes(task, task.active_experts()) +
                 rows * as_double(p.n) * bytes_per_element(p.out)};

@@ -18,34 +18,40 @@
 
 namespace thresher::arena {
 
-/// `activation`, one or several, with `alpha`, `limit` and `up_offset`; silu where none is said. Parameters that no
-/// activation of the table takes are refused: they would be passed over in silence.
+/// `activation`, one or several, with `alpha`, `limit` and `up_offset`; silu where none is said. Where these are left
+/// out they are those of the model that made the activation known. Parameters that no activation of the table takes are
+/// refused: they would be passed over in silence.
 [[nodiscard]] inline std::vector<Activation> activations_of(const ProblemTable& tables) {
-  const auto kinds = choices<ActivationKind>(tables, "activation", named(all_activation_kinds), ActivationKind::silu);
-  const bool are_taken = std::find(kinds.begin(), kinds.end(), ActivationKind::swiglu_clamped) != kinds.end();
-  Activation activation;
-  const auto read = [&](const std::string& key, float& value) {
+  const auto kinds = choices<ActivationKind>(tables, "activation", named(gated_activation_kinds), ActivationKind::silu);
+  const auto has = [&](ActivationKind kind) { return std::find(kinds.begin(), kinds.end(), kind) != kinds.end(); };
+  const auto read = [&](const std::string& key, bool is_taken, const char* of) {
     const ConfigTable& table = tables.holder(key);
-    if (const auto number = table.optional_number(key)) {
-      value = static_cast<float>(*number);
-      if (!std::isfinite(value)) {
-        table.fail(key, fmt::format("is {}, which no float of 32 bits holds", *number));
-      }
-      if (!are_taken) {
-        table.fail(key, "is of the activation swiglu_clamped, which is not among these");
-      }
+    const auto number = table.optional_number(key);
+    if (number && !std::isfinite(static_cast<float>(*number))) {
+      table.fail(key, fmt::format("is {}, which no float of 32 bits holds", *number));
     }
+    if (number && !is_taken) {
+      table.fail(key, fmt::format("is of the activation {}, which is not among these", of));
+    }
+    return number;
   };
-  read("alpha", activation.alpha);
-  read("limit", activation.limit);
-  read("up_offset", activation.up_offset);
-  if (!(activation.limit > 0)) {
+  const bool is_clamped = has(ActivationKind::swiglu_clamped);
+  const bool is_limited = is_clamped || has(ActivationKind::situ);
+  const auto alpha = read("alpha", is_limited, "swiglu_clamped or situ");
+  const auto limit = read("limit", is_limited, "swiglu_clamped or situ");
+  const auto up_offset = read("up_offset", is_clamped, "swiglu_clamped");
+  if (limit && !(*limit > 0)) {
     tables.holder("limit").fail("limit", "must be greater than 0");
+  }
+  if (alpha && !(*alpha > 0) && has(ActivationKind::situ)) {
+    tables.holder("alpha").fail("alpha", "must be greater than 0 for situ");
   }
   std::vector<Activation> all;
   for (const ActivationKind kind : kinds) {
-    all.push_back(activation);
-    all.back().kind = kind;
+    Activation& one = all.emplace_back(usual_activation(kind));
+    one.alpha = static_cast<float>(alpha.value_or(one.alpha));
+    one.limit = static_cast<float>(limit.value_or(one.limit));
+    one.up_offset = static_cast<float>(up_offset.value_or(one.up_offset));
   }
   return all;
 }

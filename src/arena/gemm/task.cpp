@@ -30,7 +30,9 @@ std::string activation_text(const Activation& activation) {
     return "";
   }
   std::string text = fmt::format(" {}", name(activation.kind));
-  if (activation.kind == ActivationKind::swiglu_clamped) {
+  if (activation.kind == ActivationKind::situ) {
+    text += fmt::format("({},{})", activation.alpha, activation.limit);
+  } else if (activation.kind == ActivationKind::swiglu_clamped) {
     text += fmt::format("({},{},{})", activation.alpha, activation.limit, activation.up_offset);
   }
   return text;
@@ -78,7 +80,8 @@ ProductTask dense_task(const DualGemmProblem& p, ScaleLayout scale_layout) {
 
 GemmProblem gemm_of(const ProductTask& task) {
   const GroupedProblem& p = task.problem;
-  return {.m = p.rows, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .out = p.out, .bias = p.bias};
+  return {
+      .m = p.rows, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .out = p.out, .bias = p.bias, .activation = p.activation};
 }
 
 DualGemmProblem dual_gemm_of(const ProductTask& task) {
@@ -103,7 +106,7 @@ DualGemmProblem dual_gemm(const Problem& problem) {
 }
 
 Problem problem_of(ProductTask task) {
-  const bool is_dual = task.problem.activation.has_value();
+  const bool is_dual = is_gated(task.problem.activation);
   const Operation& operation = task.is_dense ? (is_dual ? dual_gemm_operation() : gemm_operation())
                                              : (is_dual ? grouped_dual_gemm_operation() : grouped_gemm_operation());
   return {operation, std::move(task)};

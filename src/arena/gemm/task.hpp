@@ -27,7 +27,7 @@ struct ProductTask {
   std::int64_t skipped = 0;  ///< gathered: of so many rows one has an id outside A; 0: none has
   bool operator==(const ProductTask&) const = default;
 
-  [[nodiscard]] bool is_dual_gemm() const noexcept { return is_dense && problem.activation; }
+  [[nodiscard]] bool is_dual_gemm() const noexcept { return is_dense && is_gated(problem.activation); }
   [[nodiscard]] std::int64_t owned_rows() const noexcept;
   [[nodiscard]] std::int64_t active_experts() const noexcept;
 };

@@ -236,7 +236,7 @@ class LayerEmulation final : public EmulatedOperation {
 
   static bool is_gate_up(const ProductProblem& p) {
     const bool is_gathered = p.layout == strategies::gemm::ProductRows::gathered;
-    return p.activation && (p.is_dense() || (is_gathered && !p.row_weights));
+    return p.matrices() == 2 && (p.is_dense() || (is_gathered && !p.row_weights));
   }
 
   bool is_dense_;

@@ -205,7 +205,7 @@ void add_common_accesses(const ProductProblem& problem, bool is_profiled, std::v
   }
   if (problem.bias) {
     read(gate_bias_index, Access::Use::reads);
-    if (problem.activation) {
+    if (problem.matrices() == 2) {
       read(up_bias_index, Access::Use::reads);
     }
   }

@@ -50,7 +50,9 @@ Knob<Config> activation_knob(std::string_view name, ActivationCode Config::* mem
   return from_problem(choice<Config, ActivationCode>(name, member, "thresher::strategies::gemm::ActivationCode",
                                                      {{"silu", ActivationCode::silu},
                                                       {"gelu_tanh", ActivationCode::gelu_tanh},
-                                                      {"swiglu_clamped", ActivationCode::swiglu_clamped}},
+                                                      {"swiglu_clamped", ActivationCode::swiglu_clamped},
+                                                      {"situ", ActivationCode::situ},
+                                                      {"relu2", ActivationCode::relu2}},
                                                      ""));
 }
 

@@ -34,7 +34,14 @@ ProductProblem::ProductProblem(const DualGemmProblem& problem)
       activation(problem.activation) {}
 
 ProductProblem::ProductProblem(const GemmProblem& problem)
-    : rows(problem.m), n(problem.n), k(problem.k), a(problem.a), b(problem.b), out(problem.out), bias(problem.bias) {}
+    : rows(problem.m),
+      n(problem.n),
+      k(problem.k),
+      a(problem.a),
+      b(problem.b),
+      out(problem.out),
+      activation(problem.activation),
+      bias(problem.bias) {}
 
 ProductProblem::ProductProblem(const GroupedProblem& problem)
     : layout(product_rows(problem.layout)),

@@ -17,7 +17,7 @@ enum class ProductRows : std::uint8_t {
   gathered,    ///< contiguous rows of C, each of which names its row of A
 };
 
-/// C = A·Bᵀ, or C = activation(A·gateᵀ, A·upᵀ) where there is an activation, for each expert's rows.
+/// C = activation(A·gateᵀ, A·upᵀ), C = A·Bᵀ or C = relu2(A·Bᵀ), for each expert's rows.
 struct ProductProblem {
   ProductRows layout = ProductRows::dense;
   std::int64_t experts = 1;  ///< dense: 1
@@ -30,7 +30,7 @@ struct ProductProblem {
   Format a = Format::fp16;
   Format b = Format::fp16;
   Format out = Format::fp16;
-  std::optional<Activation> activation{};  ///< with it there are two matrices, gate and up
+  std::optional<Activation> activation{};  ///< of gate and up, or relu2 of one matrix
   bool bias = false;
   bool row_weights = false;
   bool operator==(const ProductProblem&) const = default;
@@ -40,10 +40,10 @@ struct ProductProblem {
   ProductProblem(const GemmProblem& problem);      // NOLINT
   ProductProblem(const GroupedProblem& problem);   // NOLINT
 
-  [[nodiscard]] int matrices() const noexcept { return activation ? 2 : 1; }
+  [[nodiscard]] int matrices() const noexcept { return is_gated(activation) ? 2 : 1; }
   [[nodiscard]] bool is_dense() const noexcept { return layout == ProductRows::dense; }
 
-  /// The dual GEMM that it is; it is dense and has an activation.
+  /// The dual GEMM that it is; it is dense and has two matrices.
   [[nodiscard]] DualGemmProblem dual_gemm() const;
   /// The grouped product that it is; dense rows are those of one expert.
   [[nodiscard]] GroupedProblem grouped() const;

@@ -12,7 +12,7 @@ namespace thresher::strategies::gemm {
 
 /// The dense dual GEMM has kernels with static tiles. Every other product runs as one of groups.
 inline bool has_static_tiles(const ProductProblem& problem) {
-  return problem.is_dense() && problem.activation && !problem.bias && !problem.row_weights;
+  return problem.is_dense() && problem.matrices() == 2 && !problem.bias && !problem.row_weights;
 }
 
 /// Up to so many dense rows static tiles of one group are tried.
@@ -64,8 +64,8 @@ ProductProblem problem_of(const Config& config, const OperandFormats& operands, 
   if constexpr (TakesGroups<Config>) {
     problem.row_weights = config.row_weights;
   }
-  if (config.matrices == 2) {
-    problem.activation = Activation{.kind = kind_of(config.activation)};
+  if (config.matrices == 2 || config.activation == ActivationCode::relu2) {
+    problem.activation = usual_activation(kind_of(config.activation));
   }
   return problem;
 }

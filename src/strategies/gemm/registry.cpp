@@ -56,7 +56,7 @@ Product product_of(const ProductProblem& problem) noexcept {
   if (!problem.is_dense()) {
     return Product::grouped;
   }
-  return problem.activation ? Product::dual_gemm : Product::gemm;
+  return problem.matrices() == 2 ? Product::dual_gemm : Product::gemm;
 }
 
 Strategies<ProductProblem> strategies_of(Product product, DeviceKind kind) { return lists().of(product).of(kind); }

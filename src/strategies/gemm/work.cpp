@@ -133,7 +133,7 @@ double compulsory_bytes(const ProductProblem& problem) noexcept {
 
 EpilogueWork epilogue_work(const ProductProblem& problem, double outputs) noexcept {
   return {.instructions = outputs * epilogue_instructions / lanes,
-          .specials = problem.activation ? outputs * specials_per_output : 0,
+          .specials = problem.matrices() == 2 ? outputs * specials_per_output : 0,
           .store_bytes = outputs * thresher::bits(problem.out) / 8};
 }
 

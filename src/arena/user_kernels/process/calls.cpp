@@ -37,7 +37,9 @@ int activation_code(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::silu: return THRESHER_OWN_SILU;
     case ActivationKind::gelu_tanh: return THRESHER_OWN_GELU_TANH;
-    case ActivationKind::swiglu_clamped: break;
+    case ActivationKind::swiglu_clamped: return THRESHER_OWN_SWIGLU_CLAMPED;
+    case ActivationKind::situ: return THRESHER_OWN_SITU;
+    case ActivationKind::relu2: break;  // of no problem that has gate and up
   }
   return THRESHER_OWN_SWIGLU_CLAMPED;
 }

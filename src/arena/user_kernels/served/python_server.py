@@ -33,7 +33,7 @@ MESSAGE, GET_READY, CALL = 0, 1, 2
 DOORBELL_BYTES, RUNG, DONE, STATUS, WHAT, BINDING, SET = 192, 0, 64, 68, 128, 132, 136
 
 FP32, FP16, BF16, NVFP4 = 0, 1, 2, 4
-ACTIVATIONS = ("silu", "gelu_tanh", "swiglu_clamped")
+ACTIVATIONS = ("silu", "gelu_tanh", "swiglu_clamped", "situ")
 BLOCKED = 1
 
 # The time of polling the bell before sleep: a judge that rings meanwhile need not wait for a wake-up.

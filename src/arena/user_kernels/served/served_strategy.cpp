@@ -25,6 +25,7 @@ Activation activation_of(const thresher_own_dual_gemm& call) {
   Activation activation;
   activation.kind = call.activation == THRESHER_OWN_SILU        ? ActivationKind::silu
                     : call.activation == THRESHER_OWN_GELU_TANH ? ActivationKind::gelu_tanh
+                    : call.activation == THRESHER_OWN_SITU      ? ActivationKind::situ
                                                                 : ActivationKind::swiglu_clamped;
   activation.alpha = call.alpha;
   activation.limit = call.limit;

@@ -11,7 +11,7 @@ namespace thresher::strategies::gemm::definition {
 
 using namespace machine;
 
-/// swiglu_clamped's constants.
+/// Those of swiglu_clamped; situ has alpha and limit.
 struct ActivationConstants {
   float alpha;
   float limit;
@@ -40,11 +40,19 @@ TH_DEVICE Real swiglu_clamped(Real gate, Real up, const ActivationConstants& con
 }
 
 template <typename Real>
+TH_DEVICE Real soft_limit(Real x, Real limit) {
+  return limit * math::tanh(x / limit);
+}
+
+template <typename Real>
 TH_DEVICE Real activate(ActivationCode kind, Real gate, Real up, const ActivationConstants& constants) {
   switch (kind) {
     case ActivationCode::silu: return gate * sigmoid(gate) * up;
     case ActivationCode::gelu_tanh: return gelu_tanh(gate) * up;
     case ActivationCode::swiglu_clamped: return swiglu_clamped(gate, up, constants);
+    case ActivationCode::situ:
+      return soft_limit(gate, Real(constants.alpha)) * sigmoid(gate) * soft_limit(up, Real(constants.limit));
+    case ActivationCode::relu2: return gate < Real(0) ? Real(0) : gate * gate;
   }
   return Real(0);
 }

@@ -156,7 +156,7 @@ class Finish {
       if constexpr (knobs.bias) {
         gate += ahead.gate_bias[block][eight];
       }
-      result[e] = gate;
+      result[e] = activate_one<knobs.activation>(gate);
       if constexpr (knobs.matrices == 2) {
         float up = scaled(Sources::up(sums, group, eight, e), 1, group, e);
         if constexpr (knobs.bias) {

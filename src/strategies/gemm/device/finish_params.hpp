@@ -39,7 +39,7 @@ struct FinishParams {
   u64 row_weights_slot_stride = 0;
   Global<i32> row_ids;  ///< gathered: rows whose id is not below ids_end, as an unsigned number, are not stored
   u32 ids_end = 0;
-  float alpha = 0;  ///< swiglu_clamped
+  float alpha = 0;  ///< of the activation, as the next two
   float limit = 0;
   float up_offset = 0;
   OutputScaleParams output_scales;
@@ -49,7 +49,7 @@ struct FinishParams {
 struct FinishKnobs {
   Number output = Number::bf16;
   Scaling output_scaling = Scaling::none;  ///< of e4m3: of a tensor or of blocks
-  int matrices = 2;                        ///< gate and up, with an activation; or one, without
+  int matrices = 2;                        ///< gate and up, or one
   ActivationCode activation = ActivationCode::silu;
   bool bias = false;
   bool row_weights = false;

@@ -128,7 +128,7 @@ class FinishRows {
       if constexpr (knobs.bias) {
         gate += bias(params_.gate_bias, expert, output);
       }
-      result[e] = gate;
+      result[e] = activate_one<knobs.activation>(gate);
       if constexpr (knobs.matrices == 2) {
         float up = sums.tile[t].get(Sums::elements / 2 + i);
         if constexpr (knobs.bias) {

@@ -26,7 +26,7 @@ enum class Numerics : u8 {
   fast,   ///< NVFP4 is rounded to e4m3, at twice the rate; sums of FP8 are left to the tensor cores
 };
 
-/// The values of thresher::ActivationKind.
-enum class ActivationCode : u8 { silu, gelu_tanh, swiglu_clamped };
+/// The values of thresher::ActivationKind. A kernel of one matrix applies relu2, and for every other value nothing.
+enum class ActivationCode : u8 { silu, gelu_tanh, swiglu_clamped, situ, relu2 };
 
 }  // namespace thresher::strategies::gemm

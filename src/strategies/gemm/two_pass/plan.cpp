@@ -51,7 +51,7 @@ DeviceProgram program() {
     program.kernels.push_back(widen_nvfp4_kernel(format));
     program.kernels.push_back(widen_to_float_kernel(format));
   }
-  for (const ActivationKind kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
+  for (const ActivationKind kind : gated_activation_kinds) {
     for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
       program.kernels.push_back(activate_kernel(kind, out));
     }

@@ -71,7 +71,7 @@ ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& co
 
 /// A sample of these knobs as a dual GEMM, where it has all that one has and nothing else.
 std::optional<ProductProblem> as_dual_gemm(ProductProblem problem) {
-  if (!problem.activation || problem.bias || problem.row_weights || problem.layout != ProductRows::contiguous ||
+  if (problem.matrices() == 1 || problem.bias || problem.row_weights || problem.layout != ProductRows::contiguous ||
       !takes_dual_gemm(problem)) {
     return std::nullopt;
   }
@@ -257,7 +257,7 @@ struct Family : FamilyDefaults<ProductProblem, Config> {
   }
 
   static std::optional<std::string> unsupported_reason(const ProductProblem& problem, const DeviceSpec& device) {
-    const bool is_dual_gemm = problem.is_dense() && problem.activation;
+    const bool is_dual_gemm = problem.is_dense() && problem.matrices() == 2;
     if (device.matrix_unit == MatrixUnit::wgmma && takes_operands(problem) &&
         (!is_dual_gemm || takes_dual_gemm(problem))) {
       return std::nullopt;

@@ -27,6 +27,8 @@ constexpr int max_columns = 256;
 constexpr int max_box_rows = 256;
 /// Addresses, phases and the epilogue's values, beside the accumulators: the least, and measured of compiled kernels.
 constexpr int min_other_registers = 24;
+/// Its polynomials and reciprocals.
+constexpr int min_other_registers_of_situ = 48;
 constexpr int other_registers = 32;
 
 constexpr int max_stages = 8;
@@ -114,7 +116,8 @@ void fill_stages(Config& config, const DeviceSpec& device) {
 /// Moves registers from the producer to the consumer warpgroups where the launch alone gives too few.
 void reallocate_registers(Config& config, const DeviceSpec& device) {
   const int at_launch = launch_registers(shape_of(config), 1, device);
-  if (accumulators(config) + min_other_registers <= at_launch) {
+  const bool is_situ = config.activation == ActivationCode::situ;
+  if (accumulators(config) + (is_situ ? min_other_registers_of_situ : min_other_registers) <= at_launch) {
     return;
   }
   const int spare = (at_launch - reallocated_loader_registers) / config.math_warpgroups / 8 * 8;
@@ -294,7 +297,7 @@ struct Fused : FamilyDefaults<ProductProblem, Config> {
     if (order == Order::sequential && problem.matrices() == 1) {
       return fmt::format("strategy {} multiplies by gate, then by up; a product of one matrix has no order", name);
     }
-    if (problem.row_weights || (problem.bias && problem.activation)) {
+    if (problem.row_weights || (problem.bias && problem.matrices() == 2)) {
       return fmt::format("strategy {} takes no weights of rows, and no bias of gate and up", name);
     }
     return std::nullopt;

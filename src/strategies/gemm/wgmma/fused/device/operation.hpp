@@ -197,11 +197,11 @@ class Operation {
     return output_pair<config.output>(result);
   }
 
-  /// The product, or activation(gate)·up.
+  /// The product, relu2 of it, or activation(gate)·up.
   TH_DEVICE float output(const Sums& sums, int t, int i, u32 column) const {
     const float gate = sums.tile[t].get(i);
     if constexpr (config.matrices == 1) {
-      return with_bias(gate, column);
+      return activate_one<config.activation>(with_bias(gate, column));
     } else {
       const float up =
           one_by_one ? sums.tile[config.warpgroup_tiles + t].get(i) : sums.tile[t].get(Sums::elements / 2 + i);
