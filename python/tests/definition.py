@@ -12,6 +12,11 @@ def activated(kind, g, u, alpha=1.702, limit=7.0, up_offset=1.0):
         return g * sigmoid(g) * u
     if kind == "gelu_tanh":
         return 0.5 * g * (1 + np.tanh(np.sqrt(2 / np.pi) * (g + 0.044715 * g**3))) * u
+    if kind == "relu2":
+        return np.maximum(u, 0) ** 2
+    if kind == "situ":
+        beta, bound = (4.0, 25.0) if (alpha, limit) == (1.702, 7.0) else (alpha, limit)
+        return beta * np.tanh(g / beta) * sigmoid(g) * bound * np.tanh(u / bound)
     g, u = np.minimum(g, limit), np.clip(u, -limit, limit)
     return g * sigmoid(alpha * g) * (u + up_offset)
 

@@ -61,6 +61,32 @@ def test_a_gated_mlp_is_its_two_products(normal, random):
     assert tn.gated_mlp(x[:0], gate_up, below).shape == (0, 64)
 
 
+def test_a_product_may_end_in_relu2(normal):
+    a, b, bias = normal(9, 64), normal(48, 64), normal(48)
+    wide = np.maximum(tn.gemm(a, b, bias=bias, out_dtype="float32").astype(np.float64), 0) ** 2
+    for result in (tn.gemm(a, b, bias=bias, activation="relu2", out_dtype="float32"),
+                   tn.gemm_packed(a, tn.pack_gemm(b, bias=bias), activation="relu2", out_dtype="float32")):
+        np.testing.assert_allclose(result, wide, rtol=2.0**-22)
+    assert 0.3 < (wide == 0).mean() < 0.7
+    with pytest.raises(thresher.InvalidArgumentError, match="activation is 'silu', expected 'relu2' or None"):
+        tn.gemm(a, b, activation="silu")
+
+
+def test_layers_without_a_gate(normal):
+    x, up, down = normal(9, 64), normal(2, 48, 64), normal(2, 64, 48)
+    hidden = [tn.gemm(x, one, activation="relu2") for one in up]
+    expected = [tn.gemm(one, below, out_dtype="float32") for one, below in zip(hidden, down)]
+    parts = tn.pack_gemm(up[0]), tn.pack_gemm(down[0])
+    np.testing.assert_array_equal(tn.gated_mlp(x, *parts, activation="relu2", out_dtype="float32"), expected[0])
+    ids = np.arange(9, dtype=np.int32)[:, None] % 2
+    result = tn.moe(x, tn.pack_grouped(up), tn.pack_grouped(down), ids, np.ones((9, 1), np.float32), activation="relu2", out_dtype="float32")
+    np.testing.assert_array_equal(result, np.where(ids == 0, *expected))
+    with pytest.raises(thresher.InvalidArgumentError, match="gate_up: it holds the weights of a dual GEMM"):
+        tn.gated_mlp(x, tn.pack(up[0], up[1]), parts[1], activation="relu2")
+    with pytest.raises(thresher.InvalidArgumentError, match="expected gate and up, and one matrix, of as many experts"):
+        tn.moe(x, tn.pack_grouped(up), tn.pack_grouped(down), ids, np.ones((9, 1), np.float32))
+
+
 def in_fp8(rows, per, scale=1.0):
     """Rows of float32 as an intermediate in FP8 has them."""
     columns = {"tensor": rows.shape[1], "row": rows.shape[1], "block": 128}[per]
@@ -162,7 +188,7 @@ IDS, FACTORS = np.zeros((4, 2), np.int32), np.ones((4, 2), np.float32)
     (lambda: tn.moe(X, EXPERTS, BELOW, IDS > 0, FACTORS), "topk_ids is bool, expected int32 or int64"),
     (lambda: tn.moe(X, EXPERTS, BELOW, None, FACTORS), "topk_ids is None, expected a NumPy array"),
     (lambda: tn.moe(X, EXPERTS, BELOW, IDS, IDS), "topk_weights is int32, expected float32, float16 or bfloat16"),
-    (lambda: tn.gated_mlp(X, GATE_UP, DOWN, alpha=1.702), "alpha is 1.702, but the activation is 'silu', which has none: only 'swiglu_clamped' takes alpha"),
+    (lambda: tn.gated_mlp(X, GATE_UP, DOWN, alpha=1.702), "alpha is 1.702, but the activation is 'silu', which has none: it is of 'swiglu_clamped' and 'situ' alone"),
     (lambda: tn.moe(X, EXPERTS, BELOW, IDS[:3], FACTORS), "topk_ids has the shape [3, 2], expected [4, 2]"),
     (lambda: tn.moe(X, EXPERTS, BELOW, IDS, FACTORS[:, :1]), "topk_weights has the shape [4, 1], expected [4, 2]"),
     (lambda: tn.moe(X, EXPERTS, BELOW, IDS, FACTORS, rows_dtype="int8"), "rows_dtype is int8, expected float16, bfloat16 or float32"),

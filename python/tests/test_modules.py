@@ -848,7 +848,7 @@ def test_options_are_looked_at_when_a_module_is_made(options, sentence):
     refused(lambda: tt.MoE(EXPERTS, BELOW, order="up_first", **options), sentence)
 
 
-@pytest.mark.parametrize("name", ["activaton", "foo", "numerics"])
+@pytest.mark.parametrize("name", ["activaton", "foo"])
 def test_unknown_arguments_are_errors_that_name_them(name):
     for make in (lambda: tt.GatedMLP(GATE, UP, DOWN, **{name: 1}), lambda: tt.MoE(EXPERTS, BELOW, order="up_first", **{name: 1}),
                  lambda: tt.GatedMLP.from_float(MLP(nn.SiLU()), **{name: 1}), lambda: tt.MoE.from_float([MLP(nn.SiLU())], **{name: 1}),
@@ -867,6 +867,36 @@ def test_constants_of_the_activation():
     ours = tt.GatedMLP(GATE, UP, DOWN, activation="swiglu_clamped", **constants)
     gate, up = ((x.double() @ one.double().T).clamp(max=2.0) for one in (GATE, UP))
     close(ours(x), (gate * torch.sigmoid(1.1 * gate) * (up.clamp(min=-2.0) + 0.5)) @ DOWN.double().T, 3)
+
+
+def test_situ_has_two_limits():
+    x = 4 * normal(5, 32)
+    gate, up = (x.double() @ one.double().T for one in (GATE, UP))
+    for constants in ({}, dict(alpha=0.5, limit=0.75)):
+        alpha, limit = constants.get("alpha", 4.0), constants.get("limit", 25.0)
+        ours = tt.GatedMLP(GATE, UP, DOWN, activation="situ", **constants)
+        close(ours(x), (alpha * torch.tanh(gate / alpha) * torch.sigmoid(gate) * limit * torch.tanh(up / limit)) @ DOWN.double().T, 3)
+
+
+@pytest.mark.parametrize("tokens", [None, "fp8_block"])
+def test_layers_without_a_gate(tokens):
+    x, (ids, weights) = normal(6, 32), routing(6)
+    ups, downs = normal(3, 48, 32), normal(3, 32, 48)
+
+    def squared(up, down):
+        return (x.double() @ up.double().T).clamp(min=0) ** 2 @ down.double().T
+
+    near = 3 if tokens is None else 40
+    ours = tt.GatedMLP(None, ups[0], downs[0], activation="relu2", tokens=tokens)
+    assert ours.said()["activation"] == "relu2"
+    close(ours(x), squared(ups[0], downs[0]), near)
+    every = torch.stack([squared(up, down) for up, down in zip(ups, downs)], 1)
+    factors = torch.zeros(6, 3, dtype=torch.float64).scatter_add_(1, ids, weights.double())
+    experts = tt.MoE(ups, downs, activation="relu2", tokens=tokens)
+    close(experts(x, ids, weights), (every * factors[..., None]).sum(1), near)
+    refused(lambda: tt.GatedMLP(GATE, UP, DOWN, activation="relu2"), "gate is given beside the activation 'relu2', expected None: it has no gate")
+    refused(lambda: tt.GatedMLP(None, UP, DOWN), "gate is None beside the activation 'silu', expected a matrix")
+    refused(lambda: tt.MoE(EXPERTS, BELOW, order="gate_first", activation="relu2"), "expected up alone without an order: it has no gate")
 
 
 @pytest.mark.parametrize("order", ["gate_first", "up_first", "interleaved", None])

@@ -34,7 +34,8 @@ def test_dual_gemm_is_its_definition(random, dtype, shape, strategy):
 
 
 @pytest.mark.parametrize("kind, constants", [("silu", {}), ("gelu_tanh", {}), ("swiglu_clamped", {}),
-                                             ("swiglu_clamped", dict(alpha=1.0, limit=2.5, up_offset=0.0))])
+                                             ("swiglu_clamped", dict(alpha=1.0, limit=2.5, up_offset=0.0)),
+                                             ("situ", {}), ("situ", dict(alpha=0.5, limit=0.75))])
 def test_every_activation(random, kind, constants):
     a, b1, b2 = (normal(random, shape, np.float16) / np.float16(2) for shape in ((9, 64), (24, 64), (24, 64)))
     definition.check(tn.dual_gemm(a, b1, b2, activation=kind, **constants), *definition.dual_gemm(a, b1, b2, kind, **constants))

@@ -57,7 +57,7 @@ def grouped_operands():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", ["silu", "gelu_tanh", "swiglu_clamped"])
+@pytest.mark.parametrize("kind", ["silu", "gelu_tanh", "swiglu_clamped", "situ"])
 def test_dual_gemm_is_its_definition(dtype, kind):
     a, b1, b2 = dual_operands(dtype=dtype)
     for out_dtype in (None, torch.float32):

@@ -149,9 +149,9 @@ class Functions:
 
         a: [M, K], float16, bfloat16, Nvfp4 or Fp8. K is a multiple of 8, with Nvfp4 and Fp8 of 16; M and N may be 0.
         b1, b2: [N, K], both float16, both bfloat16, both Nvfp4 or both Fp8 of one `per`.
-        activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; or "swiglu_clamped", with g' = min(g, limit) and
-            u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
-        alpha, limit, up_offset: of "swiglu_clamped" alone; 1.702, 7 and 1 by default.
+        activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; "swiglu_clamped", with g' = min(g, limit) and
+            u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset); or "situ", Kimi-K3's: alpha·tanh(g/alpha)·σ(g)·limit·tanh(u/limit).
+        alpha, limit, up_offset: of "swiglu_clamped", 1.702, 7 and 1 by default; of "situ" alpha and limit, 4 and 25.
         out_dtype: float16, bfloat16 or float32; that of `a` by default (of Nvfp4 and Fp8 that of b1, else bfloat16).
         out: [M, N], written instead; must not overlap the inputs. Rows may have gaps, elements of a row may not.
 
@@ -162,7 +162,7 @@ class Functions:
         _of.expect_rank(a, 2, "[M, K]")
         _of.expect_rank(b1, 2, "[N, K]")
         result, c = call.output(out, (a.shape[0], b1.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b1.format)))
-        _dual_gemm.run(a, b1, b2, c, _options.activation_chosen(activation, alpha, limit, up_offset), place=call.place, threads=call.threads(threads),
+        _dual_gemm.run(a, b1, b2, c, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset), place=call.place, threads=call.threads(threads),
                        strategy=strategy)
         return result
 
@@ -210,15 +210,16 @@ class Functions:
         held = _packed.opened("dual_gemm", block)
         result, c = call.output(out, (a.shape[0], held.info.n),
                                 _format(out_dtype, out, _options.output_format(a.format, held.format)))
-        _dual_gemm.run_packed(a, block, c, _options.activation_chosen(activation, alpha, limit, up_offset),
+        _dual_gemm.run_packed(a, block, c, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset),
                               place=call.place, threads=call.threads(threads), strategy=strategy)
         return result
 
-    def gemm(self, a: Operand, b: Operand, *, bias: Array | None = None, out_dtype: DType = None, out: Array | None = None,
-             threads: int = 0, strategy: str | None = None) -> Array:
+    def gemm(self, a: Operand, b: Operand, *, bias: Array | None = None, activation: str | None = None, out_dtype: DType = None,
+             out: Array | None = None, threads: int = 0, strategy: str | None = None) -> Array:
         """a·bᵀ + bias, as a down projection is.
 
         a: [M, K]; b: [N, K]; formats, out_dtype and out as in dual_gemm. bias: [N], float32, float16 or bfloat16.
+        activation: "relu2" for max(c, 0)² of it, as the first half of an MLP without a gate; or None.
         The product is float32, rounded once. Returns [M, N].
         """
         call = self._call()
@@ -226,7 +227,8 @@ class Functions:
         _of.expect_rank(a, 2, "[M, K]")
         _of.expect_rank(b, 2, "[N, K]")
         result, c = call.output(out, (a.shape[0], b.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b.format)))
-        _gemm.run(a, b, offset, c, place=call.place, threads=call.threads(threads), strategy=strategy)
+        _gemm.run(a, b, offset, c, place=call.place, threads=call.threads(threads), strategy=strategy,
+                  activation=_options.activation_of_one(activation))
         return result
 
     def pack_gemm(self, b: Operand, *, bias: Array | None = None, numerics: str = "exact") -> Array:
@@ -237,8 +239,8 @@ class Functions:
         call = self._call().settled()
         return call.written(_gemm.pack(call.operand("b", b), call.optional("bias", bias), numerics))
 
-    def gemm_packed(self, a: Operand, weights: Array, *, out_dtype: DType = None, out: Array | None = None, threads: int = 0,
-                    strategy: str | None = None) -> Array:
+    def gemm_packed(self, a: Operand, weights: Array, *, activation: str | None = None, out_dtype: DType = None,
+                    out: Array | None = None, threads: int = 0, strategy: str | None = None) -> Array:
         """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]. Everything else as in gemm and dual_gemm_packed."""
         call = self._call()
         a, block = call.tokens("a", a), call.block(weights)
@@ -246,16 +248,17 @@ class Functions:
         held = _gemm.expert(block)
         result, c = call.output(out, (a.shape[0], held.info.n),
                                 _format(out_dtype, out, _options.output_format(a.format, held.format)))
-        _gemm.run_packed(a, block, c, place=call.place, threads=call.threads(threads), strategy=strategy)
+        _gemm.run_packed(a, block, c, place=call.place, threads=call.threads(threads), strategy=strategy,
+                         activation=_options.activation_of_one(activation))
         return result
 
     def gated_mlp(self, x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float | None = None,
                   limit: float | None = None, up_offset: float | None = None, intermediate_dtype: DType = None,
                   intermediate_scale: float = 1.0, out_dtype: DType = None, out: Array | None = None, threads: int = 0) -> Array:
-        """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
+        """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer; with "relu2", which has no gate, activation(x·upᵀ)·downᵀ.
 
-        x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
-            gave of down [K, N].
+        x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K], or pack_gemm of up alone;
+            down: uint8, what pack_gemm gave of down [K, N].
         intermediate_dtype: float16 or bfloat16, the intermediate, rounded once; that of x by default (of Nvfp4 and Fp8
             that of the weights, else bfloat16). Or it is quantized: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
             "nvfp4"; FP8 weights of down need FP8 on a GPU.
@@ -264,9 +267,10 @@ class Functions:
         """
         call = self._call()
         x, weights = call.tokens("x", x), call.layer(gate_up, down)
-        parts = _layers.gated_mlp_parts(weights)
+        chosen = _options.activation_chosen(activation, alpha, limit, up_offset)
+        parts = _layers.gated_mlp_parts(weights, chosen)
         result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
-        _layers.gated_mlp(x, weights, o, _between(intermediate_dtype, intermediate_scale), _options.activation_chosen(activation, alpha, limit, up_offset),
+        _layers.gated_mlp(x, weights, o, _between(intermediate_dtype, intermediate_scale), chosen,
                           place=call.place, threads=call.threads(threads))
         return result
 
@@ -284,11 +288,12 @@ class Functions:
         """
         call = self._call()
         x, weights = call.tokens("x", x), call.layer(gate_up, down)
-        parts = _layers.moe_parts(weights)
+        chosen = _options.activation_chosen(activation, alpha, limit, up_offset)
+        parts = _layers.moe_parts(weights, chosen)
         ids, factors = call.integers("topk_ids", topk_ids), call.factors("topk_weights", topk_weights)
         result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
         _layers.moe(x, weights, ids, factors, o, _between(intermediate_dtype, intermediate_scale), _of.FORMATS[dtype_name("rows_dtype", rows_dtype)],
-                    _options.activation_chosen(activation, alpha, limit, up_offset), place=call.place, threads=call.threads(threads))
+                    chosen, place=call.place, threads=call.threads(threads))
         return result
 
     def grouped_dual_gemm(self, a: Operand, b1: Operand, b2: Operand | None = None, *, offsets: Array | None = None,
@@ -312,7 +317,7 @@ class Functions:
         row_weights: float32, float16 or bfloat16 [rows], of slots [E, capacity].
         Everything else as in dual_gemm. Padding rows are 0 in a new result and left alone in `out`.
         """
-        return _run_grouped(self._call(), a, b1, b2, _options.activation_chosen(activation, alpha, limit, up_offset), order, offsets, counts, row_ids,
+        return _run_grouped(self._call(), a, b1, b2, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset), order, offsets, counts, row_ids,
                         row_ids_divisor, bias1, bias2, row_weights, out_dtype, out, threads, strategy, ("b1", "bias1"))
 
     def grouped_gemm(self, a: Operand, b: Operand, *, offsets: Array | None = None, counts: Array | None = None,
@@ -335,7 +340,7 @@ class Functions:
 
         Everything else as in grouped_dual_gemm and dual_gemm_packed.
         """
-        return _run_grouped_packed(self._call(), a, weights, _options.activation_chosen(activation, alpha, limit, up_offset), offsets, counts, row_ids,
+        return _run_grouped_packed(self._call(), a, weights, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset), offsets, counts, row_ids,
                                    row_ids_divisor, row_weights, out_dtype, out, threads, strategy)
 
     def grouped_gemm_packed(self, a: Operand, weights: Array, *, offsets: Array | None = None, counts: Array | None = None,

@@ -21,21 +21,21 @@ from ._plans import HOST, Place, Plan, RowsCall, calls, knobs, made, planned, ro
 
 
 def run(a: Operand, b: Operand, bias: Operand | None, out: Operand, *, place: Place = HOST, threads: int = 0,
-        strategy: str | None = None) -> RowsCall:
-    """out[M,N] = a·bᵀ + bias."""
+        strategy: str | None = None, activation: int = 0) -> RowsCall:
+    """out[M,N] = a·bᵀ + bias, and the activation of that, 0 for none."""
     named = strategy_of(strategy)
-    key = ("gemm", a[2:6], b[1:], bias and bias[1:], out[2:6], threads, named)
-    call = calls.get(key) or calls.make(key, lambda: _prepared(a, b, bias, out, place, threads, named))
+    key = ("gemm", a[2:6], b[1:], bias and bias[1:], out[2:6], threads, named, activation)
+    call = calls.get(key) or calls.make(key, lambda: _prepared(a, b, bias, out, place, threads, named, activation))
     call.run(a, out, place)
     return call
 
 
 def run_packed(a: Operand, weights: Block, out: Operand, *, place: Place = HOST, threads: int = 0,
-               strategy: str | None = None) -> RowsCall:
+               strategy: str | None = None, activation: int = 0) -> RowsCall:
     """The same of packed weights."""
     named = strategy_of(strategy)
-    key = ("gemm_packed", a[2:6], weights.operand[1:6], weights.header, out[2:6], threads, named)
-    call = calls.get(key) or calls.make(key, lambda: _prepared_packed(a, weights, out, place, threads, named))
+    key = ("gemm_packed", a[2:6], weights.operand[1:6], weights.header, out[2:6], threads, named, activation)
+    call = calls.get(key) or calls.make(key, lambda: _prepared_packed(a, weights, out, place, threads, named, activation))
     call.run(a, out, place)
     return call
 
@@ -78,12 +78,13 @@ def _expect_rows(a: Operand, out: Operand, columns: int) -> None:
     expect_shape(out, (a.shape[0], columns), "[M, N]")
 
 
-def _problem(a: Operand, rows: int, n: int, k: int, b: int, out: Operand, has_bias: bool) -> lib.thresher_gemm_problem:
-    return lib.thresher_gemm_problem.made(a=a.format, b=b, out=out.format, m=rows, n=n, k=k, bias=int(has_bias))
+def _problem(a: Operand, rows: int, n: int, k: int, b: int, out: Operand, has_bias: bool,
+             activation: int) -> lib.thresher_gemm_problem:
+    return lib.thresher_gemm_problem.made(a=a.format, b=b, out=out.format, m=rows, n=n, k=k, bias=int(has_bias), activation=activation)
 
 
 def _prepared(a: Operand, b: Operand, bias: Operand | None, out: Operand, place: Place, threads: int,
-              strategy: bytes | None) -> RowsCall:
+              strategy: bytes | None, activation: int) -> RowsCall:
     expect_rank(a, 2, "[M, K]")
     expect_weights(b, bias)
     expect_shape(b, (b.shape[0], a.shape[1]), "[N, K] with the K of a")
@@ -99,16 +100,17 @@ def _prepared(a: Operand, b: Operand, bias: Operand | None, out: Operand, place:
         device = lib.Device(*a.device)
         matrix = lib.thresher_matrix.made(format=b.format, data=b.pointer, shape=(columns, depth), device=device, row_stride=stride,
                                           scales=b.scales, global_scale=b.global_scale, scale_layout=b.scale_layout)
-        problem = _problem(a, bucket, columns, depth, b.format, out, bias is not None)
+        problem = _problem(a, bucket, columns, depth, b.format, out, bias is not None, activation)
         options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy, knobs=knobs())
         return made("gemm", lib.library().thresher_gemm_plan_raw, device, c.byref(problem), c.byref(matrix), bias and bias.pointer,
                     lib.FP32 if bias is None else bias.format, c.byref(options))
 
-    key = ("gemm", a.device, bucket, a.format, out.format, b[1:], bias and bias[1:], threads, strategy)
+    key = ("gemm", a.device, bucket, a.format, out.format, b[1:], bias and bias[1:], threads, strategy, activation)
     return RowsCall(planned(key, place, make), row_stride(a), row_stride(out))
 
 
-def _prepared_packed(a: Operand, weights: Block, out: Operand, place: Place, threads: int, strategy: bytes | None) -> RowsCall:
+def _prepared_packed(a: Operand, weights: Block, out: Operand, place: Place, threads: int, strategy: bytes | None,
+                     activation: int) -> RowsCall:
     expect_rank(a, 2, "[M, K]")
     expect_same_device(a, weights.operand, out)
     held = expert(weights)
@@ -118,11 +120,11 @@ def _prepared_packed(a: Operand, weights: Block, out: Operand, place: Place, thr
     bucket = row_bucket(a.shape[0])
 
     def make() -> Plan:
-        problem = _problem(a, bucket, held.info.n, held.info.k, held.format, out, held.info.has_bias)
+        problem = _problem(a, bucket, held.info.n, held.info.k, held.format, out, held.info.has_bias, activation)
         options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy, knobs=knobs())
         of_expert = part(held)
         return made("gemm", lib.library().thresher_gemm_plan, lib.Device(*a.device), c.byref(problem), of_expert.handle,
                     c.byref(options))
 
-    key = ("gemm_packed", weights.operand[1:6], weights.header, bucket, a.format, out.format, threads, strategy)
+    key = ("gemm_packed", weights.operand[1:6], weights.header, bucket, a.format, out.format, threads, strategy, activation)
     return RowsCall(planned(key, place, make), row_stride(a), row_stride(out))

@@ -16,7 +16,7 @@ from ._operands import (
     row_stride,
     with_elements,
 )
-from ._options import OPERAND_FORMATS, ORDERS, OUTPUT_FORMATS, expect_sixteen_bits_on_gpu, one_of, strategy_of
+from ._options import ACTIVATIONS, OPERAND_FORMATS, ORDERS, OUTPUT_FORMATS, UNGATED, expect_sixteen_bits_on_gpu, one_of, strategy_of
 from ._packed import Block, Handle, opened
 from ._packed import made as made_weights
 from ._packed import numerics_of
@@ -200,7 +200,7 @@ def _held(weights: Weights | Block, has_activation: bool) -> _Held:
 
 def _prepared(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, activation: tuple | None, place: Place, threads: int,
               strategy: bytes | None) -> Call:
-    held = _held(weights, activation is not None)
+    held = _held(weights, activation is not None and activation[0] != ACTIVATIONS[UNGATED])
     layout, count, tokens = rows_of(a, held.experts, rows.offsets, rows.counts, rows.row_ids)
     if rows.row_ids is None and rows.row_ids_divisor != 1:
         refuse(f"row_ids_divisor is {rows.row_ids_divisor}, but row_ids are missing, which it divides")

@@ -7,7 +7,7 @@ from . import _gemm
 from . import _library as lib
 from ._library import refuse
 from ._operands import FORMAT_NAMES, Operand, expect_contiguous, expect_format, expect_rank, expect_same_device, expect_shape, row_stride
-from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, finite
+from ._options import ACTIVATIONS, OPERAND_FORMATS, OUTPUT_FORMATS, UNGATED, finite
 from ._packed import Block, Handle, Part, opened
 from ._plans import HOST, Place, Plan, RowsCall, calls, knobs, made, planned, row_bucket
 
@@ -45,15 +45,21 @@ def intermediate_format(x: int, gate_up: int) -> int:
     return next((format for format in (x, gate_up) if format in INTERMEDIATE_FORMATS), lib.BF16)
 
 
-def gated_mlp_parts(weights: Weights) -> tuple[Handle, Handle]:
-    return opened("dual_gemm", weights.gate_up), _gemm.expert(weights.down)
+def is_gated(activation: tuple) -> bool:
+    return activation[0] != ACTIVATIONS[UNGATED]
 
 
-def moe_parts(weights: Weights) -> tuple[Handle, Handle]:
+def gated_mlp_parts(weights: Weights, activation: tuple) -> tuple[Handle, Handle]:
+    """Without a gate `gate_up` is what pack_gemm gave of up."""
+    return opened("dual_gemm", weights.gate_up) if is_gated(activation) else _gemm.expert(weights.gate_up), _gemm.expert(weights.down)
+
+
+def moe_parts(weights: Weights, activation: tuple) -> tuple[Handle, Handle]:
     gate_up, down = opened("grouped", weights.gate_up), opened("grouped", weights.down)
-    if gate_up.info.matrices != 2 or down.info.matrices != 1 or gate_up.info.experts != down.info.experts:
+    wanted, said = (2, "gate and up") if is_gated(activation) else (1, "up")
+    if gate_up.info.matrices != wanted or down.info.matrices != 1 or gate_up.info.experts != down.info.experts:
         refuse(f"gate_up holds {gate_up.info.matrices} matrices of {gate_up.info.experts} experts and down {down.info.matrices} of "
-               f"{down.info.experts}, expected gate and up, and one matrix, of as many experts")
+               f"{down.info.experts}, expected {said}, and one matrix, of as many experts")
     return gate_up, down
 
 
@@ -69,7 +75,7 @@ def expect_choices(x: Operand, topk_ids: Operand, topk_weights: Operand) -> None
 
 def gated_mlp(x: Operand, weights: Weights, out: Operand, intermediate: Between, activation: tuple, *, place: Place = HOST,
               threads: int = 0) -> RowsCall:
-    """out = activation(x·gateᵀ, x·upᵀ)·downᵀ."""
+    """out = activation(x·gateᵀ, x·upᵀ)·downᵀ, or without a gate activation(x·upᵀ)·downᵀ."""
     key = ("gated_mlp", x[2:6], weights.key(), out[2:6], intermediate, activation, threads)
     call = calls.get(key) or calls.make(key, lambda: _prepared_mlp(x, weights, out, intermediate, activation, place, threads))
     call.run(x, out, place)
@@ -114,15 +120,21 @@ def _shared(x: Operand, gate_up: Handle, down: Handle, out: Operand, between: Be
 
 def _prepared_mlp(x: Operand, weights: Weights, out: Operand, intermediate: Between, activation: tuple, place: Place,
                   threads: int) -> RowsCall:
-    gate_up, down = gated_mlp_parts(weights)
+    gate_up, down = gated_mlp_parts(weights, activation)
     shared = _shared(x, gate_up, down, out, _expect_layer(x, weights, gate_up, down, out, intermediate), activation)
     if down.info.has_bias:
         refuse("down has a bias, expected none of a gated MLP")
+    if not is_gated(activation) and gate_up.info.has_bias:
+        refuse("up has a bias, expected none of a gated MLP")
 
     def make() -> Plan:
         library = lib.library()
         of_down = _gemm.part(down)
-        both = Part("gated_mlp", library.thresher_gated_mlp_weights_of_parts, gate_up.handle, of_down.handle)
+        if is_gated(activation):
+            both = Part("gated_mlp", library.thresher_gated_mlp_weights_of_parts, gate_up.handle, of_down.handle)
+        else:
+            of_up = _gemm.part(gate_up)
+            both = Part("gated_mlp", library.thresher_gated_mlp_weights_of_up, of_up.handle, of_down.handle)
         problem = lib.thresher_gated_mlp_problem.made(**shared)
         options = lib.thresher_dual_gemm_options.made(threads=threads, knobs=knobs())
         return made("gated_mlp", library.thresher_gated_mlp_plan, lib.Device(*x.device), c.byref(problem), both.handle,
@@ -134,7 +146,7 @@ def _prepared_mlp(x: Operand, weights: Weights, out: Operand, intermediate: Betw
 
 def _prepared_moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights: Operand, out: Operand, intermediate: Between,
                   rows: int, activation: tuple, quantized_x: int, place: Place, threads: int) -> RowsCall:
-    gate_up, down = moe_parts(weights)
+    gate_up, down = moe_parts(weights, activation)
     shared = _shared(x, gate_up, down, out, _expect_layer(x, weights, gate_up, down, out, intermediate), activation)
     expect_choices(x, topk_ids, topk_weights)
     expect_same_device(x, topk_ids, topk_weights)

@@ -42,6 +42,7 @@ _SIGNATURES = {
     "thresher_gemm_weights_destroy": (None, [_P]),
     "thresher_gated_mlp_plan": (_I, [Device, _P, _P, _P, _P, _P]),
     "thresher_gated_mlp_weights_of_parts": (_I, [_P, _P, _P]),
+    "thresher_gated_mlp_weights_of_up": (_I, [_P, _P, _P]),
     "thresher_gated_mlp_weights_destroy": (None, [_P]),
     "thresher_moe_plan": (_I, [Device, _P, _P, _P, _P, _P, _P]),
     "thresher_moe_run_flat": (_I, [_P, _P, _L, _P, _L, _P, _I, _P, _P, _P, _P, _L, _P]),
@@ -158,7 +159,7 @@ class thresher_gemm_problem(Versioned):
         ("n", _L),
         ("k", _L),
         ("bias", _I),
-        ("reserved", _I),
+        ("activation", _I),
     ]
 
 

@@ -8,9 +8,11 @@ from ._errors import UnsupportedError
 from ._library import refuse
 from ._operands import FORMAT_NAMES, Operand
 
-ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "swiglu_clamped": 2}
-WITH_CONSTANTS = "swiglu_clamped"
-CONSTANTS = {"alpha": 1.702, "limit": 7.0, "up_offset": 1.0}
+ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "swiglu_clamped": 2, "situ": 3, "relu2": 4}
+UNGATED = "relu2"  # of one matrix, where all others are of gate and up
+UNUSED = {"alpha": 1.702, "limit": 7.0, "up_offset": 1.0}  # what the C interface is given of an activation without constants
+CONSTANTS = {"swiglu_clamped": {"alpha": 1.702, "limit": 7.0, "up_offset": 1.0}, "situ": {"alpha": 4.0, "limit": 25.0}}
+NAMES_OF_CONSTANTS = tuple(UNUSED)
 ORDERS = {"gate_first": 1, "up_first": 2, "interleaved": 3}
 NUMERICS = {"exact": 0, "fast": 1}
 OPERAND_FORMATS = (lib.FP16, lib.BF16, lib.NVFP4, lib.FP8_TENSOR, lib.FP8_ROW, lib.FP8_BLOCK)
@@ -36,34 +38,64 @@ def one_of(name: str, value, choices: dict) -> int:
     return number
 
 
+def takers_of(constant: str) -> str:
+    """The activations that have it."""
+    return " and ".join(repr(name) for name, own in CONSTANTS.items() if constant in own)
+
+
+def constants_of(name: str, given: dict[str, float | None]) -> dict[str, float]:
+    """The constants of an activation: None is a default, and another value goes with the activations that have it alone."""
+    own = CONSTANTS.get(name, {})
+    numbers = {constant: number(constant, value) for constant, value in given.items() if value is not None}
+    for constant, value in numbers.items():
+        if constant not in own:
+            refuse(f"{constant} is {value}, but the activation is {name!r}, which has none: it is of {takers_of(constant)} alone")
+    found = own | numbers
+    if not found.get("limit", 1.0) > 0:
+        refuse(f"limit is {found['limit']:g}, expected a number above 0")
+    if name == "situ" and not (0 < found["alpha"] < math.inf and found["limit"] < math.inf):
+        refuse(f"alpha is {found['alpha']:g} and limit {found['limit']:g}, expected finite numbers above 0 for 'situ'")
+    if not all(math.isfinite(found.get(constant, 0.0)) for constant in ("alpha", "up_offset")):
+        refuse(f"alpha is {found['alpha']:g} and up_offset {found['up_offset']:g}, expected finite numbers")
+    return found
+
+
+def _is_unused(constant: str, value) -> bool:
+    return isinstance(value, float) and value == UNUSED[constant]
+
+
 def activation_of(name: str, alpha: float | None = None, limit: float | None = None, up_offset: float | None = None) -> tuple:
-    """(number, constants) of the C interface. None is a constant's default; another value goes with the activation that has it alone."""
+    """(number, constants) of the C interface. What programs that were traced before have of a constant that the activation lacks counts
+    for nothing."""
     kind = one_of("activation", name, ACTIVATIONS)
-    given = [default if value is None else number(constant, value)
-             for (constant, default), value in zip(CONSTANTS.items(), (alpha, limit, up_offset))]
-    if not given[1] > 0:
-        refuse(f"limit is {given[1]:g}, expected a number above 0")
-    if not (math.isfinite(given[0]) and math.isfinite(given[2])):
-        refuse(f"alpha is {given[0]:g} and up_offset {given[2]:g}, expected finite numbers")
-    if name != WITH_CONSTANTS:
-        for (constant, default), value in zip(CONSTANTS.items(), given):
-            if value != default:
-                _refuse_constant(constant, value, name)
-    return kind, tuple(given)
+    given = dict(zip(NAMES_OF_CONSTANTS, (alpha, limit, up_offset)))
+    taken = CONSTANTS.get(name, {})
+    own = constants_of(name, {one: None if one not in taken and _is_unused(one, given[one]) else given[one] for one in UNUSED})
+    return kind, tuple(own.get(constant, unused) for constant, unused in UNUSED.items())
 
 
 def activation_chosen(name: str, alpha: float | None, limit: float | None, up_offset: float | None) -> tuple:
     """The same of constants that a caller gave, or left None: none is given beside an activation without it."""
     chosen = activation_of(name, alpha, limit, up_offset)
-    if name != WITH_CONSTANTS:
-        for constant, value in zip(CONSTANTS, (alpha, limit, up_offset)):
-            if value is not None:
-                _refuse_constant(constant, value, name)
+    constants_of(name, dict(zip(NAMES_OF_CONSTANTS, (alpha, limit, up_offset))))
     return chosen
 
 
-def _refuse_constant(constant: str, value: float, activation: str) -> NoReturn:
-    refuse(f"{constant} is {value}, but the activation is {activation!r}, which has none: only {WITH_CONSTANTS!r} takes {constant}")
+def expect_gated(name: str) -> str:
+    """Of gate and up."""
+    one_of("activation", name, ACTIVATIONS)
+    if name == UNGATED:
+        refuse(f"activation is {name!r}, which is of one matrix, expected one of gate and up: use gemm or grouped_gemm")
+    return name
+
+
+def activation_of_one(name: str | None) -> int:
+    """That of one matrix, or 0 for none."""
+    if name is None:
+        return 0
+    if not isinstance(name, str) or name != UNGATED:
+        refuse(f"activation is {shown(name)}, expected {UNGATED!r} or None: a product of one matrix has no up")
+    return ACTIVATIONS[name]
 
 
 def is_truth(value) -> bool:

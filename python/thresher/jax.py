@@ -243,8 +243,9 @@ def dual_gemm(a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu",
     return _call("dual_gemm", _shaped((tokens.shape[0], columns), dtype), dict(a=a, b1=b1, b2=b2), dict(out_dtype=dtype.name, **options))
 
 
-def _activation(activation: str, alpha: float | None, limit: float | None, up_offset: float | None, threads: int) -> dict:
-    _options.activation_chosen(activation, alpha, limit, up_offset)
+def _activation(activation: str, alpha: float | None, limit: float | None, up_offset: float | None, threads: int,
+                has_gate: bool = True) -> dict:
+    _options.activation_chosen(_options.expect_gated(activation) if has_gate else activation, alpha, limit, up_offset)
     constants = {name: None if one is None else float(one) for name, one in (("alpha", alpha), ("limit", limit), ("up_offset", up_offset))}
     return dict(activation=activation, **constants, threads=_options.threads_of(threads))
 
@@ -332,11 +333,12 @@ def gemm_packed(a: Operand, weights: Array, n: int, *, out_dtype: DType = None, 
 def gated_mlp(x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float | None = None,
               limit: float | None = None, up_offset: float | None = None, intermediate_dtype: DType = None,
               intermediate_scale: float = 1.0, out_dtype: DType = None, threads: int = 0) -> jax.Array:
-    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer, of what pack and pack_gemm gave: uint8 [bytes].
+    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer, of what pack and pack_gemm gave: uint8 [bytes]; with "relu2"
+    activation(x·upᵀ)·downᵀ of what pack_gemm gave of up and of down.
 
     x: [T, K]. Everything as in thresher.numpy.gated_mlp.
     """
-    options = _activation(activation, alpha, limit, up_offset, threads) | _between(intermediate_dtype, intermediate_scale)
+    options = _activation(activation, alpha, limit, up_offset, threads, has_gate=False) | _between(intermediate_dtype, intermediate_scale)
     return _layer("gated_mlp", dict(x=x, gate_up=gate_up, down=down), out_dtype, options)
 
 
@@ -348,7 +350,7 @@ def moe(x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: 
     gate_up, down: what pack_grouped gave: uint8 [bytes]; topk_ids: [T, k]; topk_weights: [T, k]. Everything as in thresher.numpy.moe and
     gated_mlp. Returns [T, K].
     """
-    options = _activation(activation, alpha, limit, up_offset, threads) | _between(intermediate_dtype, intermediate_scale)
+    options = _activation(activation, alpha, limit, up_offset, threads, has_gate=False) | _between(intermediate_dtype, intermediate_scale)
     options["rows_dtype"] = _dtype_name("rows_dtype", rows_dtype)
     tokens, ids, factors = _tokens("x", x), _operand("topk_ids", topk_ids), _operand("topk_weights", topk_weights)
     _layers.expect_choices(tokens, ids, factors)

@@ -60,7 +60,9 @@ __all__ = [
 ]
 
 _Tensor = _torch.Tensor
-_Activation = Literal["silu", "gelu_tanh", "swiglu_clamped"]
+_Activation = Literal["silu", "gelu_tanh", "swiglu_clamped", "situ"]
+_LayerActivation = Literal["silu", "gelu_tanh", "swiglu_clamped", "situ", "relu2"]
+_OneActivation = Literal["relu2"]
 _Order = Literal["gate_first", "up_first", "interleaved"]
 _Numerics = Literal["exact", "fast"]
 _Pairs = Literal["halves", "interleaved", "none"]
@@ -86,7 +88,7 @@ def _activation(activation: str, alpha: float | None, limit: float | None, up_of
     """The named arguments of an operator, which costs less to call with fewer."""
     if alpha is None and limit is None and up_offset is None:
         return {} if activation == "silu" else {"activation": activation}
-    if activation != "swiglu_clamped":
+    if activation not in _options.CONSTANTS:
         _options.activation_chosen(activation, alpha, limit, up_offset)
     given = {name: value for name, value in (("alpha", alpha), ("limit", limit), ("up_offset", up_offset)) if value is not None}
     for name, value in given.items():
@@ -214,9 +216,9 @@ def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor |
 
     a: [M, K], float16, bfloat16, Nvfp4 or Fp8. K is a multiple of 8, with Nvfp4 and Fp8 of 16; M and N may be 0.
     b1, b2: [N, K], both float16, both bfloat16, both Nvfp4 (on the CPU) or both Fp8 of one `per`.
-    activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; or "swiglu_clamped", with g' = min(g, limit) and
-        u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
-    alpha, limit, up_offset: of "swiglu_clamped" alone; 1.702, 7 and 1 by default.
+    activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; "swiglu_clamped", with g' = min(g, limit) and
+        u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset); or "situ", Kimi-K3's: alpha·tanh(g/alpha)·σ(g)·limit·tanh(u/limit).
+    alpha, limit, up_offset: of "swiglu_clamped", 1.702, 7 and 1 by default; of "situ" alpha and limit, 4 and 25.
     out_dtype: float16, bfloat16 or float32, or their names; by default that of `a`, of Nvfp4 and Fp8 that of b1, of both bfloat16.
     out: [M, N], written instead; must not overlap the inputs. Rows may have gaps, elements of a row may not.
 
@@ -280,16 +282,23 @@ def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, acti
                 {**_activation(activation, alpha, limit, up_offset), **tokens})
 
 
-def gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, out_dtype: _torch.dtype | str | None = None,
-         out: _Tensor | None = None) -> _Tensor:
+def _of_one(activation: str | None) -> dict:
+    """As _activation, of a product of one matrix."""
+    _options.activation_of_one(activation)
+    return {} if activation is None else {"activation": activation}
+
+
+def gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, activation: _OneActivation | None = None,
+         out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """a·bᵀ + bias, as a down projection is.
 
     a: [M, K]; b: [N, K]; formats, out_dtype and out as in dual_gemm. bias: [N], float32, float16 or bfloat16.
+    activation: "relu2" for max(c, 0)² of it, as the first half of an MLP without a gate; or None.
     The product is float32, rounded once. Returns [M, N].
     """
     a, tokens = _tokens(a)
     values, scales = _weights(("b",), (b,))
-    return _run("gemm", out, out_dtype, (a, *values), dict(**_given(bias=bias), **scales, **tokens))
+    return _run("gemm", out, out_dtype, (a, *values), dict(**_given(bias=bias), **_of_one(activation), **scales, **tokens))
 
 
 def pack_gemm(b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, numerics: _Numerics = "exact") -> _Tensor:
@@ -301,8 +310,8 @@ def pack_gemm(b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, numerics
     return _packing.pack_gemm(*values, _given(bias=bias).get("bias"), numerics, scales)
 
 
-def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype: _torch.dtype | str | None = None,
-                out: _Tensor | None = None) -> _Tensor:
+def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, activation: _OneActivation | None = None,
+                out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]; `n` is theirs.
 
     Everything else as in gemm and dual_gemm_packed.
@@ -310,16 +319,16 @@ def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype
     a, tokens = _tokens(a)
     _expect_tensors(weights=weights)
     _expect_number("n", n)
-    return _run("gemm_packed", out, out_dtype, (a, weights, n), tokens)
+    return _run("gemm_packed", out, out_dtype, (a, weights, n), {**_of_one(activation), **tokens})
 
 
-def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: _Activation = "silu", alpha: float | None = None,
+def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: _LayerActivation = "silu", alpha: float | None = None,
               limit: float | None = None, up_offset: float | None = None, intermediate_dtype: _torch.dtype | str | None = None,
               intermediate_scale: float = 1.0, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
-    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
+    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer; with "relu2", which has no gate, activation(x·upᵀ)·downᵀ.
 
-    x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
-        gave of down [K, N].
+    x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K], or pack_gemm of up alone;
+        down: uint8, what pack_gemm gave of down [K, N].
     intermediate_dtype: float16 or bfloat16, the intermediate, rounded once; that of x by default (of Nvfp4 and Fp8
         that of the weights, else bfloat16). Or it is quantized: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
         "nvfp4"; FP8 weights of down need FP8 on a GPU.
@@ -332,7 +341,7 @@ def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, acti
                 {**_activation(activation, alpha, limit, up_offset), **_between(intermediate_dtype, intermediate_scale), **tokens})
 
 
-def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: _Activation = "silu",
+def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: _LayerActivation = "silu",
         alpha: float | None = None, limit: float | None = None, up_offset: float | None = None, intermediate_dtype: _torch.dtype | str | None = None,
         intermediate_scale: float = 1.0, rows_dtype: _torch.dtype | str = _torch.float32,
         quantized_x: Literal["fp8_block", "fp8_row"] | None = None, out_dtype: _torch.dtype | str | None = None,

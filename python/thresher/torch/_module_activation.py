@@ -7,27 +7,29 @@ from typing import Any
 import torch
 
 from .._library import refuse
-from .._options import ACTIVATIONS, finite, number, one_of
+from .._options import ACTIVATIONS, CONSTANTS, UNGATED, constants_of, finite, number, one_of, takers_of
 
 _OTHER_NAMES = {"swish": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
-_CONSTANTS = {"alpha": 1.702, "limit": 7.0, "up_offset": 1.0}
 
 Activation = tuple[str, dict[str, float]]
 
 
 def activation_of(name: str, alpha: float | None = None, limit: float | None = None, up_offset: float | None = None) -> Activation:
-    """(name, constants) of a module, checked. Constants are those of "swiglu_clamped" alone."""
+    """(name, constants) of a module, checked."""
     name = _OTHER_NAMES.get(name, name) if isinstance(name, str) else name
     one_of("activation", name, ACTIVATIONS)
     given = {key: value for key, value in dict(alpha=alpha, limit=limit, up_offset=up_offset).items() if value is not None}
-    if name != "swiglu_clamped":
-        for key, value in given.items():
-            refuse(f"{key} is {value!r}, but the activation is {name!r}, expected it beside 'swiglu_clamped' alone")
-        return name, {}
-    constants = _CONSTANTS | {key: (number if key == "limit" else finite)(key, value) for key, value in given.items()}
-    if not constants["limit"] > 0:
-        refuse(f"limit is {constants['limit']}, expected a number above 0")
-    return name, constants
+    for key, value in given.items():
+        if key not in CONSTANTS.get(name, {}):
+            refuse(f"{key} is {value!r}, but the activation is {name!r}, expected it beside {takers_of(key)} alone")
+        (number if key == "limit" else finite)(key, value)
+    if limit is not None and not limit > 0:
+        refuse(f"limit is {limit}, expected a number above 0")
+    return name, constants_of(name, given)
+
+
+def is_gated(activation: Activation) -> bool:
+    return activation[0] != UNGATED
 
 
 def given_activation(name: str | None, constants: dict[str, float | None]) -> Activation | None:
@@ -52,6 +54,11 @@ def computed(activation: Activation, gate: torch.Tensor, up: torch.Tensor) -> to
         return gate * torch.sigmoid(gate) * up
     if name == "gelu_tanh":
         return 0.5 * gate * (1 + torch.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3))) * up
+    if name == "relu2":
+        return up.clamp(min=0) ** 2
+    if name == "situ":
+        alpha, limit = constants["alpha"], constants["limit"]
+        return alpha * torch.tanh(gate / alpha) * torch.sigmoid(gate) * limit * torch.tanh(up / limit)
     gate, up = gate.clamp(max=constants["limit"]), up.clamp(-constants["limit"], constants["limit"])
     return gate * torch.sigmoid(constants["alpha"] * gate) * (up + constants["up_offset"])
 

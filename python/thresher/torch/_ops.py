@@ -24,7 +24,8 @@ from ._plain import expect_together, short
 library = torch.library.Library("thresher", "DEF")
 in_python = library if native is None else torch.library.Library("thresher_python", "DEF")
 
-_ACTIVATION = 'str activation="silu", float alpha=1.702, float limit=7.0, float up_offset=1.0'
+_ACTIVATION = 'str activation="silu", float? alpha=None, float? limit=None, float? up_offset=None'
+_OF_ONE = "str? activation=None"
 # What values of 4 or 8 bits have beside them. A format is "nvfp4", "fp8_tensor", "fp8_row" or "fp8_block", and None that of values
 # of 16 bits or, beside scales, "nvfp4".
 _SCALES = ("Tensor? b1_scales=None, Tensor? b2_scales=None, Tensor? b1_global_scale=None, Tensor? b2_global_scale=None, "
@@ -41,23 +42,23 @@ _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int wind
 # Of each operation the arguments that come first, and those that are named.
 _SCHEMAS = {
     "dual_gemm": ("Tensor a, Tensor b1, Tensor b2", f"{_SCALES}, {_TOKENS}, {_ACTIVATION}"),
-    "gemm": ("Tensor a, Tensor b", f"Tensor? bias=None, {_WEIGHTS}, {_TOKENS}"),
+    "gemm": ("Tensor a, Tensor b", f"Tensor? bias=None, {_WEIGHTS}, {_TOKENS}, {_OF_ONE}"),
     "grouped_dual_gemm": (
         "Tensor a, Tensor b1, Tensor? b2=None",
         f"{_GROUPS}, str? order=None, Tensor? bias1=None, Tensor? bias2=None, {_SCALES}, {_TOKENS}, {_ACTIVATION}",
     ),
     "grouped_gemm": (
         "Tensor a, Tensor b",
-        f"{_GROUPS}, Tensor? bias=None, {_WEIGHTS}, {_TOKENS}",
+        f"{_GROUPS}, Tensor? bias=None, {_WEIGHTS}, {_TOKENS}, {_OF_ONE}",
     ),
 }
 
 # The same of packed weights, which are a list of bytes: whoever traces a call cannot look into it and is told n.
 _SCHEMAS |= {
     "dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_TOKENS}, {_ACTIVATION}"),
-    "gemm_packed": ("Tensor a, Tensor weights, int n", _TOKENS),
+    "gemm_packed": ("Tensor a, Tensor weights, int n", f"{_TOKENS}, {_OF_ONE}"),
     "grouped_dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}, {_ACTIVATION}"),
-    "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}"),
+    "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}, {_OF_ONE}"),
 }
 
 # Layers, of packed weights; a None of intermediate_dtype is what thresher.numpy.gated_mlp says, or a quantized format has its name.
@@ -213,11 +214,11 @@ def _threads(tensor: torch.Tensor) -> int:
 
 
 def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_scale=None, b2_global_scale=None,
-                   scale_layout="row_major", b_format=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
+                   scale_layout="row_major", b_format=None, activation="silu", alpha=None, limit=None, up_offset=None, **tokens):
     given = _tokens(a, **tokens)
     call = _dual_gemm.run(given, scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
                           scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
-                          _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+                          _options.activation_of(_options.expect_gated(activation), alpha, limit, up_offset), place=place(a), threads=_threads(a))
     _keep_rows(call, given)
 
 
@@ -267,10 +268,10 @@ def _expect_out_dtype(tokens, format: int, out_dtype) -> None:
         lib.refuse("out_dtype is missing: the weights are float16 and the tokens have none of 16 bits, expected out_dtype or out")
 
 
-def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
+def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=None, limit=None, up_offset=None, **tokens):
     given = _tokens(a, **tokens)
     call = _dual_gemm.run_packed(given, _block(weights, n, "dual_gemm"), operand("out", out),
-                                 _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+                                 _options.activation_of(_options.expect_gated(activation), alpha, limit, up_offset), place=place(a), threads=_threads(a))
     _keep_rows(call, given)
 
 
@@ -293,10 +294,11 @@ def _fake_rows_packed(a, weights, n, *, out_dtype=None, **_):
     return _new(a, (a.shape[0], n), out_dtype)
 
 
-def _gemm_out(out, a, b, *, bias=None, b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
+def _gemm_out(out, a, b, *, bias=None, b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None,
+              activation=None, **tokens):
     given = _tokens(a, **tokens)
     call = _gemm.run(given, scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), optional("bias", bias),
-                     operand("out", out), place=place(a), threads=_threads(a))
+                     operand("out", out), place=place(a), threads=_threads(a), activation=_options.activation_of_one(activation))
     _keep_rows(call, given)
 
 
@@ -311,9 +313,10 @@ def _fake_gemm(a, b, *, out_dtype=None, **_):
     return _new(a, (a.shape[0], b.shape[0]), out_dtype, b=b)
 
 
-def _gemm_packed_out(out, a, weights, n, **tokens):
+def _gemm_packed_out(out, a, weights, n, *, activation=None, **tokens):
     given = _tokens(a, **tokens)
-    _keep_rows(_gemm.run_packed(given, _block(weights, n, "grouped"), operand("out", out), place=place(a), threads=_threads(a)), given)
+    _keep_rows(_gemm.run_packed(given, _block(weights, n, "grouped"), operand("out", out), place=place(a), threads=_threads(a),
+                                activation=_options.activation_of_one(activation)), given)
 
 
 def _layer_tokens(x, x_scales=None, x_global_scale=None, x_scale_layout="row_major", x_format=None):
@@ -339,7 +342,7 @@ def _between(intermediate_dtype, intermediate_format, intermediate_scale):
 
 
 def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, intermediate_format=None, intermediate_scale=1.0,
-                   activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
+                   activation="silu", alpha=None, limit=None, up_offset=None, **tokens):
     given = _layer_tokens(x, **tokens)
     call = _layers.gated_mlp(given, _layer_weights(gate_up, down), operand("out", out),
                              _between(intermediate_dtype, intermediate_format, intermediate_scale),
@@ -348,7 +351,7 @@ def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, intermedia
 
 
 def _moe_out(out, x, gate_up, down, topk_ids, topk_weights, *, intermediate_dtype=None, intermediate_format=None,
-             intermediate_scale=1.0, rows_dtype=None, quantized_x=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0,
+             intermediate_scale=1.0, rows_dtype=None, quantized_x=None, activation="silu", alpha=None, limit=None, up_offset=None,
              **tokens):
     given = _layer_tokens(x, **tokens)
     call = _layers.moe(given, _layer_weights(gate_up, down), operand("topk_ids", topk_ids), operand("topk_weights", topk_weights),
@@ -371,7 +374,8 @@ def _elements(x, x_format):
 def _layer(kernel, kind):
     def new(x, *weights, out_dtype=None, **options):
         out = _new(x, _elements(x, options.get("x_format")), out_dtype)
-        _expect_out_dtype(x, opened(kind, block(weights[0], "gate_up")).format, out_dtype)
+        held = "grouped" if options.get("activation") == _options.UNGATED else kind
+        _expect_out_dtype(x, opened(held, block(weights[0], "gate_up")).format, out_dtype)
         kernel(out, x, *weights, **options)
         return out
 
@@ -400,28 +404,34 @@ def _owned_out(out, a, weights, activation, *, offsets=None, counts=None, row_id
 
 def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None,
                            order=None, bias1=None, bias2=None, b1_scales=None, b2_scales=None, b1_global_scale=None,
-                           b2_global_scale=None, scale_layout="row_major", b_format=None, activation="silu", alpha=1.702,
-                           limit=7.0, up_offset=1.0, **tokens):
+                           b2_global_scale=None, scale_layout="row_major", b_format=None, activation="silu", alpha=None,
+                           limit=None, up_offset=None, **tokens):
     gate = scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format)
     up = None if b2 is None else scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format)
     _grouped_out(out, a, gate, up, offsets=offsets, counts=counts, row_ids=row_ids, row_ids_divisor=row_ids_divisor,
                  row_weights=row_weights, order=order, bias1=bias1, bias2=bias2,
-                 activation=_options.activation_of(activation, alpha, limit, up_offset), **tokens)
+                 activation=_options.activation_of(_options.expect_gated(activation), alpha, limit, up_offset), **tokens)
+
+
+def _of_one(activation):
+    """As _grouped.run takes it."""
+    kind = _options.activation_of_one(activation)
+    return (kind, tuple(_options.UNUSED.values())) if kind else None
 
 
 def _grouped_gemm_out(out, a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None, bias=None,
-                      b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
+                      b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, activation=None, **tokens):
     _grouped_out(out, a, scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), None, offsets=offsets, counts=counts,
                  row_ids=row_ids, row_ids_divisor=row_ids_divisor, row_weights=row_weights, order=None, bias1=bias, bias2=None,
-                 activation=None, b_names=("bias", "bias2"), **tokens)
+                 activation=_of_one(activation), b_names=("bias", "bias2"), **tokens)
 
 
-def _grouped_dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **rows):
-    _owned_out(out, a, _block(weights, n, "grouped"), _options.activation_of(activation, alpha, limit, up_offset), **rows)
+def _grouped_dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=None, limit=None, up_offset=None, **rows):
+    _owned_out(out, a, _block(weights, n, "grouped"), _options.activation_of(_options.expect_gated(activation), alpha, limit, up_offset), **rows)
 
 
-def _grouped_gemm_packed_out(out, a, weights, n, **rows):
-    _owned_out(out, a, _block(weights, n, "grouped"), None, **rows)
+def _grouped_gemm_packed_out(out, a, weights, n, *, activation=None, **rows):
+    _owned_out(out, a, _block(weights, n, "grouped"), _of_one(activation), **rows)
 
 
 def _packed_shape(a, n, row_ids):

@@ -16,7 +16,7 @@ from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
 from .._quantize import BLOCK as COLUMNS
 from . import pack, pack_gemm, pack_grouped
-from ._module_activation import activation_of, described
+from ._module_activation import activation_of, described, is_gated
 from ._attention_module import Attention
 from ._experts import experts_of
 from ._float_modules import expect_as_written, expect_linear, gated_layers
@@ -65,18 +65,19 @@ class Linear(Stated):
     The weight is a float tensor, which is rounded to `dtype`, Nvfp4 or Fp8. The buffer `packed`, uint8, is it with the bias, in float32,
     packed (see pack_gemm) for their device.
     tokens: "fp8_block" rounds the rows of x to FP8, 128 along K with one scale, as FP8 weights need on a GPU.
+    numerics: as in pack_gemm.
     Modules on meta and autocast: as in GatedMLP.
     """
 
     packed: torch.Tensor
 
     def __init__(self, weight: torch.Tensor | Nvfp4 | Fp8, bias: torch.Tensor | None = None, *, dtype: torch.dtype | None = None,
-                 tokens: str | None = None):
+                 tokens: str | None = None, numerics: str = "exact"):
         super().__init__()
         expect_one_device(weight=weight, bias=bias)
         self.dtype, (weight,) = in_one_type(2, dtype, ("weight", weight))
         self.tokens = tokens_of(tokens)
-        found = self.hold("packed", pack_gemm, weight, bias=None if bias is None else buffer_of("bias", bias, torch.float32, 1))
+        found = self.hold("packed", pack_gemm, weight, bias=None if bias is None else buffer_of("bias", bias, torch.float32, 1), numerics=numerics)
         self.n, self.k = found.n, found.k
 
     @classmethod
@@ -109,31 +110,38 @@ class Linear(Stated):
 
 
 class GatedMLP(_Layer):
-    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K, N]; x and the result [..., K] in the type of x.
+    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K, N]; x and the result [..., K] in the type of x. With the activation
+    "relu2" gate is None: down·max(up·x, 0)².
 
     Weights are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; gate and up are of one kind. The buffers `gate_up` and
     `down`, uint8, are they packed (see pack and pack_gemm) for their device, the only copies of them; of weights on meta they are on meta.
-    activation, alpha, limit, up_offset: as in dual_gemm, the last three with "swiglu_clamped" alone. "swish" and "gelu_pytorch_tanh" are
+    activation, alpha, limit, up_offset: as in dual_gemm, or "relu2". "swish" and "gelu_pytorch_tanh" are
         other names of "silu" and "gelu_tanh".
     tokens: "fp8_block" rounds the rows of both products to FP8, 128 along K with one scale, as FP8 weights need on a GPU: between
         them once, where N is a multiple of 128; else what was rounded to `dtype` before.
+    numerics: as in pack.
     Under autocast the result is of the type that a linear layer would give.
     """
 
     gate_up: torch.Tensor
     down: torch.Tensor
 
-    def __init__(self, gate: torch.Tensor | Nvfp4 | Fp8, up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor | Nvfp4 | Fp8, *,
+    def __init__(self, gate: torch.Tensor | Nvfp4 | Fp8 | None, up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor | Nvfp4 | Fp8, *,
                  activation: str = "silu", alpha: float | None = None, limit: float | None = None, up_offset: float | None = None,
-                 dtype: torch.dtype | None = None, tokens: str | None = None):
+                 dtype: torch.dtype | None = None, tokens: str | None = None, numerics: str = "exact"):
         super().__init__()
         chosen = activation_of(activation, alpha, limit, up_offset)
-        expect_one_device(gate=gate, up=up, down=down)
-        dtype, (gate, up, down) = in_one_type(2, dtype, ("gate", gate), ("up", up), ("down", down))
+        if (gate is not None) != is_gated(chosen):
+            refuse(f"gate is {'given' if gate is not None else 'None'} beside the activation {activation!r}, expected "
+                   f"{'None: it has no gate' if gate is not None else 'a matrix'}")
+        named = dict(gate=gate, up=up, down=down) if gate is not None else dict(up=up, down=down)
+        expect_one_device(**named)
+        dtype, (*first, down) = in_one_type(2, dtype, *named.items())
         self._describe(chosen, dtype, tokens)
-        found, below = self.hold("gate_up", pack, gate, up), self.hold("down", pack_gemm, down)
+        found = self.hold("gate_up", pack if len(first) == 2 else pack_gemm, *first, numerics=numerics)
+        below = self.hold("down", pack_gemm, down, numerics=numerics)
         if (below.n, below.k) != (found.k, found.n):
-            refuse(f"gate and up are [{found.n}, {found.k}] and down [{below.n}, {below.k}], expected [N, K] and [K, N]")
+            refuse(f"{' and '.join(list(named)[:-1])} are [{found.n}, {found.k}] and down [{below.n}, {below.k}], expected [N, K] and [K, N]")
         self.n, self.k = found.n, found.k
 
     @classmethod
@@ -177,7 +185,8 @@ class GatedMLP(_Layer):
     def _by_products(self, rows: torch.Tensor) -> torch.Tensor:
         """The layer where what lies between its products has no whole blocks."""
         values, scales = operand_of(rows, self.tokens)
-        hidden = call(torch.ops.thresher.dual_gemm_packed, values, self.gate_up, self.n, activation=self.activation, out_dtype=self.dtype,
+        first = torch.ops.thresher.dual_gemm_packed if is_gated((self.activation, {})) else torch.ops.thresher.gemm_packed
+        hidden = call(first, values, self.gate_up, self.n, activation=self.activation, out_dtype=self.dtype,
                       **self.constants, **scales)
         values, scales = operand_of(hidden, self.tokens)
         return call(torch.ops.thresher.gemm_packed, values, self.down, self.k, out_dtype=self.dtype, **scales)
@@ -192,11 +201,11 @@ class MoE(_Layer):
     """Σ over a token's experts e of weight·(down[e]·(activation(gate[e]·x + bias) ∘ (up[e]·x + bias)) + bias).
 
     gate_up: [E, 2·N, K], with `order` their order in it: "gate_first", "up_first" or "interleaved"; or the pair of gate and up,
-    each [E, N, K], without an order. down: [E, K, N]. All are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; the
+    each [E, N, K], without an order; with the activation "relu2" up alone, [E, N, K]. down: [E, K, N]. All are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; the
     buffers of these names, uint8, are they packed (see pack_grouped) for their device, the only copies of them.
     bias1, bias2: those of gate and up, [E, N] each; of one gate_up bias1 [E, 2·N] alone, in its order. down_bias: [E, K]. They are kept
         in float32, packed with the weights.
-    activation and its constants, tokens, and modules on meta: as in GatedMLP.
+    activation and its constants, tokens, numerics, and modules on meta: as in GatedMLP.
     """
 
     gate_up: torch.Tensor
@@ -205,22 +214,27 @@ class MoE(_Layer):
     def __init__(self, gate_up: torch.Tensor | Nvfp4 | Fp8 | tuple, down: torch.Tensor | Nvfp4 | Fp8, *, order: str | None = None,
                  bias1: torch.Tensor | None = None, bias2: torch.Tensor | None = None, down_bias: torch.Tensor | None = None,
                  activation: str = "silu", alpha: float | None = None, limit: float | None = None, up_offset: float | None = None,
-                 dtype: torch.dtype | None = None, tokens: str | None = None):
+                 dtype: torch.dtype | None = None, tokens: str | None = None, numerics: str = "exact"):
         super().__init__()
         chosen = activation_of(activation, alpha, limit, up_offset)
         first = gate_up if isinstance(gate_up, tuple) else (gate_up,)
-        if len(first) not in (1, 2) or (len(first) == 1) != (order is not None):
+        has_gate = is_gated(chosen)
+        if has_gate and (len(first) not in (1, 2) or (len(first) == 1) != (order is not None)):
             refuse(f"gate_up is {'one tensor' if len(first) == 1 else f'{len(first)} tensors'} and order is {order!r}, expected one "
                    "with an order, or gate and up without")
+        if not has_gate and (len(first) != 1 or order is not None):
+            refuse(f"gate_up is {'one tensor' if len(first) == 1 else f'{len(first)} tensors'} and order is {order!r} beside the activation "
+                   f"{activation!r}, expected up alone without an order: it has no gate")
         named = dict(zip(("gate_up",) if len(first) == 1 else ("gate", "up"), first))
         expect_one_device(**named, down=down, bias1=bias1, bias2=bias2, down_bias=down_bias)
         dtype, (*first, down) = in_one_type(3, dtype, *(("gate_up", one) for one in first), ("down", down))
         self._describe(chosen, dtype, tokens)
-        found = self.hold("gate_up", pack_grouped, *first, order=order, bias1=bias_of("bias1", bias1), bias2=bias_of("bias2", bias2))
-        below = self.hold("down", pack_grouped, down, bias1=bias_beside("down_bias", down_bias, down))
-        if found.matrices != 2 or below.experts != found.experts or (below.n, below.k) != (found.k, found.n):
+        found = self.hold("gate_up", pack_grouped, *first, order=order, bias1=bias_of("bias1", bias1), bias2=bias_of("bias2", bias2),
+                          numerics=numerics)
+        below = self.hold("down", pack_grouped, down, bias1=bias_beside("down_bias", down_bias, down), numerics=numerics)
+        if found.matrices != (2 if has_gate else 1) or below.experts != found.experts or (below.n, below.k) != (found.k, found.n):
             refuse(f"gate_up is [{found.experts}, {found.matrices} * {found.n}, {found.k}] and down [{below.experts}, {below.n}, "
-                   f"{below.k}], expected [E, 2 N, K] and [E, K, N]")
+                   f"{below.k}], expected [E, {'2 ' if has_gate else ''}N, K] and [E, K, N]")
         self.experts, self.n, self.k = found.experts, found.n, found.k
 
     @classmethod
@@ -277,7 +291,8 @@ class MoE(_Layer):
     def hidden(self, rows: torch.Tensor, **groups) -> torch.Tensor:
         """Gate and up of rows in the type of the weights, and in it; groups: as grouped_dual_gemm takes rows."""
         values, scales = operand_of(rows, self.tokens)
-        return call(torch.ops.thresher.grouped_dual_gemm_packed, values, self.gate_up, self.n, activation=self.activation,
+        first = torch.ops.thresher.grouped_dual_gemm_packed if is_gated((self.activation, {})) else torch.ops.thresher.grouped_gemm_packed
+        return call(first, values, self.gate_up, self.n, activation=self.activation,
                     out_dtype=self.dtype, **self.constants, **scales, **groups)
 
     def downs(self, hidden: torch.Tensor, **groups) -> torch.Tensor:
