@@ -204,7 +204,8 @@ def test_ids_of_this_process(case):
 
 MXFP4 = dict(quant_method="mxfp4")
 CHECKPOINTS = {"fp8": dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[128, 128]),
-               "nvfp4": dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16)}
+               "nvfp4": dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16),
+               "mxfp4": dict(quant_method="compressed-tensors", format="mxfp4-pack-quantized")}
 
 
 def moe_config(one, **changed):
@@ -295,7 +296,7 @@ def test_vllm_experts_of_gpt_oss_have_biases_and_their_activation(vllm):
     assert config.get_min_capability() == 90 and config.get_name() == "gpt_oss_mxfp4"
 
 
-def mlp_kinds(vllm):
+def mlp_kinds(vllm, n=N):
     """Modules as models have them, with what the activation is given as it is, and changed on the way."""
     linear, silu = vllm.layers["linear"].MergedColumnParallelLinear, vllm.layers["activation"].SiluAndMul
     row = vllm.layers["linear"].RowParallelLinear
@@ -303,8 +304,8 @@ def mlp_kinds(vllm):
     class Gated(torch.nn.Module):
         def __init__(self, config, bias=False, activation=silu, down_bias=False):
             super().__init__()
-            self.gate_up_proj = linear(K, [N, N], bias, config, "model.layers.0.mlp.gate_up_proj")
-            self.down_proj = row(N, [K], down_bias, config, "model.layers.0.mlp.down_proj")
+            self.gate_up_proj = linear(K, [n, n], bias, config, "model.layers.0.mlp.gate_up_proj")
+            self.down_proj = row(n, [K], down_bias, config, "model.layers.0.mlp.down_proj")
             self.act_fn = activation()
 
         def forward(self, x):
@@ -355,16 +356,17 @@ def mlp_kinds(vllm):
     return Gated, Fused, Multiplied, Scaled, ScaledThere, Chosen, Read
 
 
-@pytest.mark.parametrize("format", ["fp8", "nvfp4"])
+@pytest.mark.parametrize("format", ["fp8", "nvfp4", "mxfp4"])
 @pytest.mark.parametrize("kind", [0, 1])
 @torch.inference_mode()
 def test_vllm_dense_gated_mlp(vllm, format, kind):
     assert "GateUpMethod" in vllm.layers["linear"].WEIGHT_LOADER_V2_SUPPORTED
-    module = mlp_kinds(vllm)[kind](vllm.config.from_config(CHECKPOINTS[format]))
+    n = 96 if format == "mxfp4" else N  # whole blocks along K
+    module = mlp_kinds(vllm, n)[kind](vllm.config.from_config(CHECKPOINTS[format]))
     random, dense = np.random.default_rng(6), []
-    for layer, halves, rows, columns in ((module.gate_up_proj, 2, 2 * N, K), (module.down_proj, 1, K, N)):
-        made = (fp8_matrix if format == "fp8" else nvfp4_matrix)(random, halves, rows, columns)
-        fill(layer, dict(zip(("weight", "weight_scale_inv") if format == "fp8" else ("weight", "weight_scale", "weight_scale_2"), made[:-1])))
+    for layer, halves, rows, columns in ((module.gate_up_proj, 2, 2 * n, K), (module.down_proj, 1, K, n)):
+        made = dense_matrix(format, random, halves, rows, columns)
+        fill(layer, dict(zip(PARAMETERS[format], made[:-1])))
         dense.append(made[-1][None])
     for layer in (module.gate_up_proj, module.down_proj):
         layer.quant_method.process_weights_after_loading(layer)
@@ -375,14 +377,23 @@ def test_vllm_dense_gated_mlp(vllm, format, kind):
     assert module(x.reshape(1, 7, K)).shape == (1, 7, K)
 
 
+PARAMETERS = {"fp8": ("weight", "weight_scale_inv"), "nvfp4": ("weight", "weight_scale", "weight_scale_2"),
+              "mxfp4": ("weight_packed", "weight_scale")}
+
+
+def dense_matrix(format, random, halves, rows, columns):
+    """The parameters of so many matrices, one above the other, and their values."""
+    if format == "mxfp4":
+        return mxfp4_matrix(random, rows, columns)
+    return (fp8_matrix if format == "fp8" else nvfp4_matrix)(random, halves, rows, columns)
+
+
 def linear_weights(format, rows, depth=K, seed=6):
     """Parameters of matrices one above another, each in blocks of its own, and their values in float64."""
-    made = [fp8_matrix(np.random.default_rng(seed + i), 1, one, depth) if format == "fp8" else
-            nvfp4_matrix(np.random.default_rng(seed + i), 1, one, depth) for i, one in enumerate(rows)]
-    names = ("weight", "weight_scale_inv") if format == "fp8" else ("weight", "weight_scale", "weight_scale_2")
+    made = [dense_matrix(format, np.random.default_rng(seed + i), 1, one, depth) for i, one in enumerate(rows)]
     joined = [torch.cat([one.view(torch.uint8) if one.element_size() == 1 else one for one in parts]).view(parts[0].dtype)
               for parts in zip(*(one[:-1] for one in made))]
-    return dict(zip(names, joined)), np.concatenate([one[-1] for one in made])
+    return dict(zip(PARAMETERS[format], joined)), np.concatenate([one[-1] for one in made])
 
 
 def expect_linear(layer, format, rows, bias=None):
@@ -401,17 +412,48 @@ def expect_linear(layer, format, rows, bias=None):
     return beside
 
 
-@pytest.mark.parametrize("format", ["fp8", "nvfp4"])
-@pytest.mark.parametrize("kind, rows, products", [
-    ("ReplicatedLinear", [96], 1), ("ColumnParallelLinear", [N], 1), ("QKVParallelLinear", [128, 48, 48], None), ("RowParallelLinear", [N], 1),
+KINDS = pytest.mark.parametrize("kind, rows, products", [
+    ("ReplicatedLinear", [96], None), ("ColumnParallelLinear", [N], None), ("RowParallelLinear", [N], None),
+    # Blocks of the third matrix begin within one of the second's; the global scales of all three differ, where there are any.
+    ("QKVParallelLinear", [128, 48, 48], dict(fp8=2, nvfp4=3)),
 ])
+
+
+@pytest.mark.parametrize("format", ["fp8", "nvfp4", "mxfp4"])
+@KINDS
 @torch.inference_mode()
 def test_vllm_linear_layers(vllm, format, kind, rows, products):
     layer = getattr(vllm.layers["linear"], kind)(K, rows, False, vllm.config.from_config(CHECKPOINTS[format]), "model.layers.0.self_attn.some_proj")
     assert layer.requires_unquantized_input  # before weights are loaded
     expect_linear(layer, format, rows)
-    # Blocks of the third matrix begin within one of the second's; the global scales of all three differ.
-    assert len(layer.thresher.parts) == (products or (2 if format == "fp8" else 3))
+    assert len(layer.thresher.parts) == (products or {}).get(format, 1)
+
+
+@torch.inference_mode()
+def test_vllm_matrices_in_mxfp4_that_nvfp4_does_not_hold_together(vllm):
+    config = vllm.config.from_config(CHECKPOINTS["mxfp4"])
+    layer = vllm.layers["linear"].ColumnParallelLinear(K, [32, 32], False, config, "a.some_proj")
+    values, dense = linear_weights("mxfp4", [32, 32])
+    values["weight_scale"][:32] -= 20
+    dense[:32] /= 2.0**20
+    fill(layer, values)
+    layer.quant_method.process_weights_after_loading(layer)
+    assert len(layer.thresher.parts) == 2
+    x = numbers(np.random.default_rng(9), 7, K)
+    definition.check(floats(layer(x)[0]), *definition.product(floats(x), dense))
+
+
+@torch.inference_mode()
+def test_vllm_refuses_what_else_compressed_tensors_has(vllm):
+    read, linear = vllm.config.from_config, vllm.layers["linear"].ColumnParallelLinear
+    for changed, sentence in ((dict(format="pack-quantized"), "a.some_proj: vLLM has CompressedTensorsW4A16 for it, but of compressed-tensors"),
+                              (dict(transform_config={}), "a.some_proj: vLLM has CompressedTensorsW4A4Mxfp4 for it, but")):
+        with pytest.raises(thresher.UnsupportedError, match=sentence):
+            linear(K, [N], False, read(CHECKPOINTS["mxfp4"] | changed), "a.some_proj")
+    with pytest.raises(thresher.UnsupportedError, match="vLLM has CompressedTensorsW4A4Mxfp4MoEMethod for it"):
+        vllm.layers["fused_moe"].RoutedExperts("experts", moe_config(Routing(CASES[0])), read(CHECKPOINTS["mxfp4"]))
+    config = read(CHECKPOINTS["mxfp4"])
+    assert isinstance(config.get_quant_method(_bare(linear), "lm_head"), vllm.layers["linear"].UnquantizedLinearMethod)
 
 
 @torch.inference_mode()
@@ -551,7 +593,7 @@ def test_vllm_names(vllm):
     assert vllm.config.override_quantization_method({}, "thresher") == "thresher"
     assert vllm.config.override_quantization_method({}, "fp8") is None and vllm.config.override_quantization_method({}, None) is None
     configs = [vllm.config.from_config(one) for one in CHECKPOINTS.values()]
-    assert [one.get_name() for one in (vllm.config, *configs)] == ["thresher", "fp8", "modelopt_fp4"]
+    assert [one.get_name() for one in (vllm.config, *configs)] == ["thresher", "fp8", "modelopt_fp4", "compressed-tensors"]
     assert {one.get_min_capability() for one in (vllm.config, *configs)} == {90}
     vllm.package.register()  # again, as in a process that loads plugins twice
 
@@ -947,6 +989,51 @@ def test_sglang_refuses_other_quantisations_and_placements(sglang):
         setattr(sglang.chosen, name, before)
 
 
+@pytest.mark.parametrize("format", ["fp8", "nvfp4"])
+@KINDS
+@torch.inference_mode()
+def test_sglang_linear_layers(sglang, format, kind, rows, products):
+    assert "ThresherLinearMethod" in sglang.layers["linear"].WEIGHT_LOADER_V2_SUPPORTED
+    config = sglang_config(sglang, format)
+    layer = getattr(sglang.layers["linear"], kind)(K, rows, False, config, "model.layers.0.self_attn.some_proj")
+    assert layer.quant_method.quant_config is config and layer.quant_method.most_rows() == 8192
+    expect_linear(layer, format, rows)
+    assert len(layer.thresher.parts) == (products or {}).get(format, 1)
+
+
+@pytest.mark.parametrize("kind, options, adds", [
+    ("ColumnParallelLinear", {}, True), ("ColumnParallelLinear", dict(skip_bias_add=True), False), ("ColumnParallelLinear", dict(rank=1), True),
+    ("RowParallelLinear", {}, True), ("RowParallelLinear", dict(rank=1), False),
+])
+@torch.inference_mode()
+def test_sglang_biases_of_linear_layers(sglang, kind, options, adds):
+    layer = getattr(sglang.layers["linear"], kind)(K, [N], True, sglang_config(sglang, "fp8"), "a.some_proj", **options)
+    beside = expect_linear(layer, "fp8", [N], (lambda layer: layer.bias) if adds else None)
+    assert (beside is layer.bias) == options.get("skip_bias_add", False)
+
+
+def test_sglang_leaves_linear_layers(sglang):
+    class OfAModel(sglang.layers["linear"].ReplicatedLinear):
+        pass
+
+    column, quantization = sglang.layers["linear"].ColumnParallelLinear, sglang.layers["quantization.fp8"]
+    fp8, name = sglang_config(sglang, "fp8"), "a.some_proj"
+    left = [OfAModel(K, [N], False, fp8, name), column(K, [N], False, fp8, "model.layers.0.self_attn.kv_b_proj"),
+            column(K, [N], False, quantization.Fp8Config(use_mxfp8=True), name), column(K, [N], False, quantization.Fp8Config((64, 128)), name),
+            column(K, [N], False, sglang.layers["quantization.modelopt_quant"].ModelOptFp4Config(is_awq=True), name),
+            column(K, [N], False, quantization.Fp8Config(ignored_layers=(name,)), name)]
+    sglang.chosen.lora = True
+    left.append(column(K, [N], False, fp8, name))
+    sglang.chosen.lora, sglang.chosen.runner = False, "triton"
+    left.append(column(K, [N], False, fp8, name))
+    assert not any(isinstance(one.quant_method, engines.LinearMethod) for one in left)
+
+
+def sglang_config(sglang, format):
+    return (sglang.layers["quantization.fp8"].Fp8Config() if format == "fp8" else
+            sglang.layers["quantization.modelopt_quant"].ModelOptFp4Config())
+
+
 def test_sglang_refuses_calls(sglang):
     one = Routing(CASES[0])
     standard, topk = sglang.layers["moe.token_dispatcher.standard"], sglang.layers["moe.topk"]
@@ -965,7 +1052,7 @@ def test_sglang_refuses_calls(sglang):
 # The packages.
 
 
-@pytest.mark.parametrize("engine, version", [("vllm", "0.32.0"), ("vllm", "0.33.1"), ("sglang", "0.5.24")])
+@pytest.mark.parametrize("engine, version", [("vllm", "0.31.0"), ("vllm", "0.33.1"), ("sglang", "0.5.21"), ("sglang", "0.5.24")])
 def test_beside_another_version_of_the_engine_the_package_stays_out_with_one_line(monkeypatch, caplog, engine, version):
     package = put(monkeypatch, engine, version, {})
     package.register()

@@ -1,6 +1,6 @@
-"""Thresher's experts as the MoE runner `thresher` of SGLang (`--moe-runner-backend thresher`)."""
+"""Thresher's experts as the MoE runner `thresher` of SGLang (`--moe-runner-backend thresher`), and with it linear layers."""
 
-SGLANG = ("0.5.23",)
+SGLANG = ("0.5.22", "0.5.23")
 NAME = "thresher"
 
 _is_registered = False
@@ -14,7 +14,8 @@ def register() -> None:
     from thresher.torch.engines import is_for
 
     if is_for("thresher-sglang", "sglang", SGLANG):
-        from . import experts
+        from . import experts, linear
 
         experts.register()
+        linear.register()
     _is_registered = True

@@ -1,7 +1,7 @@
 """Thresher's experts, gated MLPs and linear layers as the quantisation `thresher` of vLLM (`--quantization thresher`), and its attention
 as the backend `CUSTOM` (`--attention-backend CUSTOM`)."""
 
-VLLM = ("0.33.0",)
+VLLM = ("0.32.0", "0.33.0")
 NAME = "thresher"
 
 _is_registered = False

@@ -3,11 +3,13 @@
 from typing import Any
 
 import torch
-from thresher.torch import GatedMLP, engines
-from vllm.model_executor.layers.fused_moe import RoutedExperts
-from vllm.model_executor.layers.linear import MergedColumnParallelLinear, RowParallelLinear, UnquantizedLinearMethod
+from thresher.torch import engines
+from vllm.model_executor.layers.fused_moe import RoutedExperts, UnquantizedFusedMoEMethod
+from vllm.model_executor.layers.linear import LinearBase, MergedColumnParallelLinear, RowParallelLinear, UnquantizedLinearMethod
 from vllm.model_executor.layers.quantization import register_quantization_config
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
+from vllm.model_executor.layers.quantization.compressed_tensors.compressed_tensors import CompressedTensorsConfig, CompressedTensorsLinearMethod
+from vllm.model_executor.layers.quantization.compressed_tensors.schemes import CompressedTensorsW4A4Mxfp4
 from vllm.model_executor.layers.quantization.fp8 import Fp8Config
 from vllm.model_executor.layers.quantization.modelopt import ModelOptNvFp4Config
 from vllm.model_executor.layers.quantization.mxfp4 import GptOssMxfp4Config
@@ -24,6 +26,8 @@ _OLDEST = 90  # a Hopper
 class _Checkpoint:
     """What the configs of checkpoints share. They keep their names in vLLM, by which models know what a checkpoint leaves out."""
 
+    format: str  # of linear layers, as engines.FORMATS has it
+
     @classmethod
     def get_min_capability(cls) -> int:
         return _OLDEST
@@ -34,13 +38,15 @@ class _Checkpoint:
             return method
         is_gate_up = type(layer) is MergedColumnParallelLinear and prefix.endswith("gate_up_proj") and len(layer.output_sizes) == 2
         if is_gate_up:
-            return GateUpMethod(method, self.linears, self.gated_mlp)
+            return GateUpMethod(method, self.format)
         is_down = type(layer) is RowParallelLinear and prefix.endswith("down_proj")
-        return (DownMethod if is_down else LinearMethod)(method, self.linears)
+        return (DownMethod if is_down else LinearMethod)(method, self.format)
 
 
 class ThresherFp8Config(_Checkpoint, Fp8Config):
     """FP8 with scales of blocks."""
+
+    format = "fp8_block"
 
     def get_quant_method(self, layer, prefix: str):
         if isinstance(layer, RoutedExperts) and not is_layer_skipped(
@@ -49,30 +55,16 @@ class ThresherFp8Config(_Checkpoint, Fp8Config):
             return Fp8Method(self, layer)
         return self.of_linear(layer, prefix, super().get_quant_method(layer, prefix))
 
-    @staticmethod
-    def linears(layer, rows, dtype, bias) -> engines.Linears:
-        return engines.fp8_linears(layer.weight, layer.weight_scale_inv, rows, dtype, bias)
-
-    @staticmethod
-    def gated_mlp(gate_up, down, dtype) -> GatedMLP:
-        return engines.fp8_gated_mlp(*((one.weight, one.weight_scale_inv) for one in (gate_up, down)), dtype)
-
 
 class ThresherNvfp4Config(_Checkpoint, ModelOptNvFp4Config):
     """NVFP4 of ModelOpt."""
+
+    format = "nvfp4"
 
     def get_quant_method(self, layer, prefix: str):
         if isinstance(layer, RoutedExperts) and not self.is_layer_excluded(prefix):
             return ModelOptNvfp4Method(self, layer)
         return self.of_linear(layer, prefix, super().get_quant_method(layer, prefix))
-
-    @staticmethod
-    def linears(layer, rows, dtype, bias) -> engines.Linears:
-        return engines.nvfp4_linears(layer.weight, layer.weight_scale, layer.weight_scale_2, rows, dtype, bias)
-
-    @staticmethod
-    def gated_mlp(gate_up, down, dtype) -> GatedMLP:
-        return engines.nvfp4_gated_mlp(*((one.weight, one.weight_scale, one.weight_scale_2) for one in (gate_up, down)), dtype)
 
 
 class ThresherMxfp4Config(GptOssMxfp4Config):
@@ -82,6 +74,23 @@ class ThresherMxfp4Config(GptOssMxfp4Config):
 
     def get_quant_method(self, layer, prefix: str):
         return Mxfp4Method(layer) if isinstance(layer, RoutedExperts) else super().get_quant_method(layer, prefix)
+
+
+class ThresherCompressedConfig(_Checkpoint, CompressedTensorsConfig):
+    """MXFP4 of compressed-tensors, in linear layers."""
+
+    format = "mxfp4"
+
+    def get_quant_method(self, layer, prefix: str):
+        method = super().get_quant_method(layer, prefix)
+        if not isinstance(layer, (LinearBase, RoutedExperts)) or isinstance(method, (UnquantizedLinearMethod, UnquantizedFusedMoEMethod)):
+            return method
+        is_mxfp4 = type(method) is CompressedTensorsLinearMethod and isinstance(layer.scheme, CompressedTensorsW4A4Mxfp4)
+        if not is_mxfp4:
+            found = type(getattr(layer, "scheme", None) or method).__name__
+            engines.refuse(f"{prefix}: vLLM has {found} for it, but of compressed-tensors thresher computes linear layers in MXFP4 alone: leave "
+                           "--quantization thresher out")
+        return self.of_linear(layer, prefix, method)
 
 
 class ThresherConfig(QuantizationConfig):
@@ -117,9 +126,12 @@ class ThresherConfig(QuantizationConfig):
             return found
         if method in ("mxfp4", "gpt_oss_mxfp4"):
             return ThresherMxfp4Config.from_config(config)
+        if method == "compressed-tensors":
+            return ThresherCompressedConfig.from_config(config)
         if method != "fp8":
-            engines.refuse(f"the checkpoint's quantisation is {method or 'not named'}{' ' + algorithm if algorithm else ''}, but thresher takes "
-                           "fp8 with blocks of 128 by 128, NVFP4 of ModelOpt and MXFP4 of gpt-oss: leave --quantization thresher out")
+            engines.refuse(f"the checkpoint's quantisation is {method or 'not named'}{' ' + algorithm if algorithm else ''}, but thresher takes fp8 "
+                           "with blocks of 128 by 128, NVFP4 of ModelOpt, MXFP4 of gpt-oss and, in linear layers, of compressed-tensors: leave "
+                           "--quantization thresher out")
         found = ThresherFp8Config.from_config(config)
         engines.expect("the checkpoint", store_dtype=(found.store_dtype, None))
         engines.expect_block("the checkpoint", found.weight_block_size)

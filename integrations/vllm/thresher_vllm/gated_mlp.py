@@ -12,12 +12,13 @@ import itertools
 import textwrap
 
 import torch
+from thresher.torch import engines
 from torch import nn
 from torch.nn.modules.module import register_module_module_registration_hook
 from vllm.model_executor.layers.activation import SiluAndMul
 from vllm.model_executor.layers.linear import LinearMethodBase, register_weight_loader_v2_supported_method
 
-from .linear import LinearMethod, give_up
+from .linear import LinearMethod
 
 _PARTS = ("gate_up_proj", "act_fn", "down_proj")
 
@@ -26,10 +27,8 @@ _PARTS = ("gate_up_proj", "act_fn", "down_proj")
 class GateUpMethod(LinearMethod):
     """A linear layer until it is found to be part of a gated MLP with the layer `down`."""
 
-    def __init__(self, own: LinearMethodBase, linears, gated_mlp):
-        """gated_mlp: makes the GatedMLP of both layers for tokens of a type."""
-        super().__init__(own, linears)
-        self.gated_mlp = gated_mlp
+    def __init__(self, own: LinearMethodBase, format: str):
+        super().__init__(own, format)
         self.down: list[nn.Module] = []
 
     def process_weights_after_loading(self, layer) -> None:
@@ -38,8 +37,8 @@ class GateUpMethod(LinearMethod):
             return
         down = self.down[0]
         self.has_bias = False
-        self.release(layer, lambda: self.gated_mlp(layer, down, self.dtype))
-        give_up(down)
+        self.release(layer, lambda: engines.gated_mlp_of(self.format, layer, down, self.dtype))
+        engines.give_up(down)
 
 
 @register_weight_loader_v2_supported_method

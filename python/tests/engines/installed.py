@@ -24,6 +24,9 @@ WEIGHTS = dict(num_experts=EXPERTS, hidden_size=K, intermediate_size_per_partiti
 FP8 = dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[128, 128])
 NVFP4 = dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16)
 MXFP4 = dict(quant_method="gpt_oss_mxfp4")
+COMPRESSED = dict(quant_method="compressed-tensors", format="mxfp4-pack-quantized", ignore=["lm_head"], config_groups=dict(group_0=dict(
+    targets=["Linear"], input_activations=None, format="mxfp4-pack-quantized",
+    weights=dict(num_bits=4, type="float", strategy="group", group_size=32, symmetric=True, dynamic=False, scale_dtype="torch.uint8"))))
 METHODS = ("create_weights", "apply", "create_moe_runner", "run_from_dispatch", "get_quant_method", "from_config", "build",
            "supports_combination")
 IDS = torch.tensor([[0, 1], [2, -1], [1, 0]], dtype=torch.int32)
@@ -139,11 +142,12 @@ class NoKernel:
 
 def vllm_model(config, make):
     """A part of a model, where vLLM chooses no kernel for its linear layers."""
+    import vllm.model_executor.layers.quantization.compressed_tensors.schemes.compressed_tensors_w4a4_mxfp4 as of_mxfp4
     import vllm.model_executor.layers.quantization.fp8 as of_fp8
     import vllm.model_executor.layers.quantization.modelopt as of_modelopt
     from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config
 
-    of_fp8.init_fp8_linear_kernel = of_modelopt.select_linear_kernel = lambda *_, **__: NoKernel()
+    of_fp8.init_fp8_linear_kernel = of_modelopt.select_linear_kernel = of_mxfp4.init_mxfp4_linear_kernel = lambda *_, **__: NoKernel()
     of_fp8.is_deep_gemm_supported = lambda: False
     of_fp8.get_current_vllm_config = lambda: types.SimpleNamespace(model_config=types.SimpleNamespace(dtype=torch.bfloat16))
     config.packed_modules_mapping = {"gate_up_proj": ["gate_proj", "up_proj"], "qkv_proj": ["q_proj", "k_proj", "v_proj"]}
@@ -162,7 +166,8 @@ def loaded(layer, ids: list, rows: list[int]) -> types.SimpleNamespace:
         for count in rows:
             of_rows = parameter.shape[0] * count // sum(rows)
             shape = parameter.shape[1:] if parameter.dim() == 1 else (of_rows, *parameter.shape[1:])
-            parts.append(torch.randint(0, 256, shape, dtype=torch.uint8) if parameter.dtype == torch.uint8 else
+            least, most = (118, 126) if name == "weight_scale" else (0, 256)  # exponents, and codes of values
+            parts.append(torch.randint(least, most, shape, dtype=torch.uint8) if parameter.dtype == torch.uint8 else
                          (torch.rand(shape, dtype=torch.float32) / 4 + 0.01).to(parameter.dtype))
         for id, part in zip(ids, parts):
             parameter.weight_loader(parameter, part, *([] if id is None else [id]))
@@ -181,7 +186,7 @@ def vllm_gated_mlp(config) -> None:
         for layer in (module.gate_up_proj, module.down_proj):
             layer.quant_method.process_weights_after_loading(layer)
         assert not list(module.parameters())
-        assert torch.equal(module(x), config.gated_mlp(given, below, torch.bfloat16)(x))
+        assert torch.equal(module(x), engines.gated_mlp_of(config.format, given, below, torch.bfloat16)(x))
 
 
 def vllm_linear_layers(config) -> None:
@@ -204,7 +209,7 @@ def vllm_linear_layers(config) -> None:
         given = loaded(layer, ids, counts)
         with torch.inference_mode():
             layer.quant_method.process_weights_after_loading(layer)
-            assert torch.equal(layer(x)[0], config.linears(given, counts, torch.bfloat16, None)(x)) and not list(layer.parameters())
+            assert torch.equal(layer(x)[0], engines.linears_of(config.format, given, counts, torch.bfloat16, None)(x)) and not list(layer.parameters())
     left = vllm_model(config, lambda: linear.ColumnParallelLinear(K, N, bias=False, quant_config=config, prefix=f"{prefix}.kv_b_proj"))
     assert type(left.quant_method).__module__.startswith("vllm.")
 
@@ -310,9 +315,9 @@ def vllm() -> None:
     assert "thresher" in QUANTIZATION_METHODS
     config = get_quantization_config("thresher")
     assert config.override_quantization_method({}, "thresher") == "thresher"
-    fp8, nvfp4, mxfp4 = (config.from_config(one) for one in (FP8, NVFP4, MXFP4))
-    assert [type(one).__name__ for one in (fp8, nvfp4, mxfp4)] == ["ThresherFp8Config", "ThresherNvfp4Config", "ThresherMxfp4Config"]
-    assert [one.get_name() for one in (config, fp8, nvfp4, mxfp4)] == ["thresher", "fp8", "modelopt_fp4", "gpt_oss_mxfp4"]
+    made = fp8, nvfp4, _, compressed = [config.from_config(one) for one in (FP8, NVFP4, MXFP4, COMPRESSED)]
+    assert [type(one).__name__ for one in made] == ["ThresherFp8Config", "ThresherNvfp4Config", "ThresherMxfp4Config", "ThresherCompressedConfig"]
+    assert [one.get_name() for one in (config, *made)] == ["thresher", "fp8", "modelopt_fp4", "gpt_oss_mxfp4", "compressed-tensors"]
     from thresher_vllm.gated_mlp import _is_gated_mlp
 
     for name, kind, expected in (("llama", "LlamaMLP", True), ("qwen2", "Qwen2MLP", True), ("qwen3_moe", "Qwen3MoeMLP", True),
@@ -332,6 +337,8 @@ def vllm() -> None:
                                                      shared_experts_input=None))
         vllm_gated_mlp(given)
         vllm_linear_layers(given)
+    vllm_gated_mlp(compressed)
+    vllm_linear_layers(compressed)
 
 
 def sglang() -> None:
@@ -339,6 +346,7 @@ def sglang() -> None:
 
     load_plugins()
     from sglang.srt.arg_groups.choices import MOE_RUNNER_BACKEND_CHOICES
+    from sglang.srt.layers.linear import LinearBase
     from sglang.srt.layers.moe.fused_moe_triton.layer import FusedMoE
     from sglang.srt.layers.moe.moe_runner import runner
     from sglang.srt.layers.moe.utils import resolve_moe_runner_backend
@@ -347,10 +355,47 @@ def sglang() -> None:
     assert "thresher" in MOE_RUNNER_BACKEND_CHOICES and resolve_moe_runner_backend("thresher").value == "thresher"
     assert runner._CUSTOM_RUNNER_CORE_FACTORIES["thresher"] is experts.RunnerCore
     assert experts.RunnerCore(None).runner_backend.value == "thresher"
-    assert hasattr(FusedMoE.__init__, "__wrapped__"), "the hook was not applied"
+    assert hasattr(FusedMoE.__init__, "__wrapped__") and hasattr(LinearBase.__init__, "__wrapped__"), "a hook was not applied"
     modules = stand_in_sglang.modules(stand_in_sglang.Chosen())
     expect_like(modules, own=("OtherConfig", "Format"))
     sglang_layers(modules)
+    sglang_linear_layers()
+
+
+def sglang_linear_layers() -> None:
+    """Layers of SGLang's own, loaded by its own loaders; queries, keys and values in one."""
+    from sglang.srt.layers import linear
+    from sglang.srt.layers.quantization.fp8 import Fp8Config
+    from sglang.srt.layers.quantization.modelopt_quant import ModelOptFp4Config
+    from thresher_sglang import linear as own
+
+    own.get_moe_runner_backend = lambda: types.SimpleNamespace(value="thresher")
+    own.get_lora = lambda: types.SimpleNamespace(enable_lora=False)
+    linear.get_parallel = lambda: types.SimpleNamespace(tp_group=None, tp_size=1, tp_rank=0)
+    own.get_schedule = lambda: types.SimpleNamespace(chunked_prefill_size=8)
+    fp8 = Fp8Config(is_checkpoint_fp8_serialized=True, activation_scheme="dynamic", weight_block_size=[128, 128])
+    nvfp4 = ModelOptFp4Config(is_checkpoint_nvfp4_serialized=True, group_size=16, exclude_modules=[], packed_modules_mapping={})
+    alone = dict(params_dtype=torch.bfloat16, bias=False)
+    x = torch.randn(3, K).bfloat16()
+    heads, kv_heads, width = 4, 2, 64
+    made = [
+        ([heads * width, kv_heads * width, kv_heads * width], ["q", "k", "v"],
+         lambda config: linear.QKVParallelLinear(K, width, heads, kv_heads, quant_config=config, prefix="a.qkv_proj", **alone)),
+        ([N, N], [0, 1], lambda config: linear.MergedColumnParallelLinear(K, [N, N], quant_config=config, prefix="a.gate_up_proj", **alone)),
+        ([N], [None], lambda config: linear.RowParallelLinear(K, N, quant_config=config, prefix="a.o_proj", **alone)),
+        ([N], [None], lambda config: linear.ReplicatedLinear(K, N, quant_config=config, prefix="a.q_a_proj", **alone)),
+    ]
+    for config in (fp8, nvfp4):
+        for counts, ids, make in made:
+            layer = make(config)
+            assert isinstance(layer.quant_method, own.ThresherLinearMethod), type(layer.quant_method)
+            given = loaded(layer, ids, counts)
+            with torch.inference_mode():
+                layer.quant_method.process_weights_after_loading(layer)
+                meant = engines.linears_of(layer.quant_method.format, given, counts, torch.bfloat16, None)(x)
+                assert torch.equal(layer.quant_method.apply(layer, x), meant) and not list(layer.parameters())
+        left = linear.ColumnParallelLinear(K, N, quant_config=config, prefix="a.kv_b_proj", **alone)
+        assert type(left.quant_method).__module__.startswith("sglang.")
 
 
 def sglang_layers(modules: dict) -> None:

@@ -1,4 +1,4 @@
-"""As much of SGLang 0.5.23 as thresher-sglang touches, written anew: who calls a method when, with what, and which parameters are there.
+"""As much of SGLang 0.5.22 and 0.5.23 as thresher-sglang touches, written anew: who calls a method when, with what, and which parameters are there.
 
 The names, the arguments and the shapes of the parameters are SGLang's; `installed.py` compares them where SGLang is installed.
 """
@@ -16,7 +16,7 @@ class Chosen:
     """What the command line of a server chose."""
 
     def __init__(self):
-        self.runner, self.a2a, self.eplb = "auto", "none", False
+        self.runner, self.a2a, self.eplb, self.lora = "auto", "none", False, False
 
 
 def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
@@ -189,30 +189,105 @@ def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
         def run_moe_core(self, dispatch_output):
             return self.quant_method.apply(layer=self, dispatch_output=dispatch_output)
 
+    class LinearMethodBase:
+        pass
+
+    class UnquantizedLinearMethod(LinearMethodBase):
+        pass
+
+    class Fp8LinearMethod(LinearMethodBase):
+        def __init__(self, quant_config):
+            self.quant_config, self.use_mxfp8 = quant_config, quant_config.use_mxfp8
+            self.block_quant = self.use_mxfp8 or quant_config.weight_block_size is not None
+            self.is_checkpoint_fp8_serialized = quant_config.is_checkpoint_fp8_serialized
+
+        def create_weights(self, layer, input_size_per_partition, output_partition_sizes, input_size, output_size, params_dtype,
+                           skip_block_quant_check=False, **extra_weight_attrs):
+            n, k = sum(output_partition_sizes), input_size_per_partition
+            parameters(layer, weight=((n, k), torch.float8_e4m3fn),
+                       weight_scale_inv=((sum(-(-one // 128) for one in output_partition_sizes), -(-k // 128)), torch.float32))
+
+    class ModelOptFp4LinearMethod(LinearMethodBase):
+        def __init__(self, quant_config):
+            self.quant_config = quant_config
+
+        def create_weights(self, layer, input_size_per_partition, output_partition_sizes, input_size, output_size, params_dtype,
+                           **extra_weight_attrs):
+            n, k = sum(output_partition_sizes), input_size_per_partition
+            parameters(layer, weight=((n, k // 2), torch.uint8), weight_scale=((n, k // 16), torch.float8_e4m3fn),
+                       weight_scale_2=((len(output_partition_sizes),), torch.float32),
+                       input_scale=((len(output_partition_sizes),), torch.float32))
+
+    class LinearBase(nn.Module):
+        def __init__(self, input_size, output_size, skip_bias_add=False, params_dtype=None, quant_config=None, prefix=""):
+            super().__init__()
+            self.skip_bias_add = skip_bias_add
+            excluded = () if quant_config is None else getattr(quant_config, "ignored_layers", getattr(quant_config, "exclude_modules", ()))
+            kind = UnquantizedLinearMethod if prefix in excluded else Fp8LinearMethod if isinstance(quant_config, Fp8Config) else ModelOptFp4LinearMethod
+            self.quant_method = kind() if kind is UnquantizedLinearMethod else kind(quant_config)
+
+    class ReplicatedLinear(LinearBase):
+        """Of matrices one above another."""
+
+        def __init__(self, input_size, output_sizes, bias=False, quant_config=None, prefix="", skip_bias_add=False, rank=0):
+            super().__init__(input_size, sum(output_sizes), skip_bias_add, torch.bfloat16, quant_config, prefix)
+            self.tp_group = types.SimpleNamespace(rank=rank)
+            if not isinstance(self.quant_method, UnquantizedLinearMethod):
+                self.quant_method.create_weights(layer=self, input_size_per_partition=input_size, output_partition_sizes=output_sizes,
+                                                 input_size=input_size, output_size=sum(output_sizes), params_dtype=torch.bfloat16,
+                                                 weight_loader=None)
+            self.bias = nn.Parameter(torch.zeros(sum(output_sizes)).bfloat16(), requires_grad=False) if bias else None
+
+        def forward(self, x):
+            bias = None if self.skip_bias_add or (isinstance(self, RowParallelLinear) and self.tp_group.rank > 0) else self.bias
+            return self.quant_method.apply(self, x, bias), self.bias if self.skip_bias_add else None
+
+    class ColumnParallelLinear(ReplicatedLinear):
+        pass
+
+    class MergedColumnParallelLinear(ColumnParallelLinear):
+        pass
+
+    class QKVParallelLinear(ColumnParallelLinear):
+        pass
+
+    class RowParallelLinear(ReplicatedLinear):
+        pass
+
     class HookType(Enum):
         BEFORE = "before"
+        AFTER = "after"
 
     class HookRegistry:
         @staticmethod
         def register(target, hook, hook_type):
-            assert (target, hook_type) == (f"{layers}.moe.fused_moe_triton.layer.FusedMoE.__init__", HookType.BEFORE)
-            original = FusedMoE.__init__
+            kind = {f"{layers}.moe.fused_moe_triton.layer.FusedMoE.__init__": FusedMoE, f"{layers}.linear.LinearBase.__init__": LinearBase}[target]
+            original = kind.__init__
 
-            def wrapped(*args, **kwargs):
+            def before(*args, **kwargs):
                 changed = hook(*args, **kwargs)
                 args, kwargs = (args, kwargs) if changed is None else changed
                 original(*args, **kwargs)
 
-            FusedMoE.__init__ = wrapped
+            def after(*args, **kwargs):
+                hook(original(*args, **kwargs), *args, **kwargs)
+
+            kind.__init__ = before if hook_type is HookType.BEFORE else after
 
     choices: list[str] = ["auto", "triton"]
     layers = "sglang.srt.layers"
-    for parent in ("sglang", "sglang.srt", "sglang.srt.arg_groups", "sglang.srt.plugins", layers, f"{layers}.moe", f"{layers}.moe.fused_moe_triton",
+    for parent in ("sglang", "sglang.srt", "sglang.srt.distributed", "sglang.srt.arg_groups", "sglang.srt.plugins", layers, f"{layers}.moe", f"{layers}.moe.fused_moe_triton",
                    f"{layers}.moe.token_dispatcher", f"{layers}.quantization"):
         module(parent)
     module("sglang.srt.arg_groups.choices", add_moe_runner_backend_choices=choices.extend, MOE_RUNNER_BACKEND_CHOICES=choices)
     module("sglang.srt.plugins.hook_registry", HookRegistry=HookRegistry, HookType=HookType)
-    module("sglang.srt.runtime_context", get_exec=lambda: types.SimpleNamespace(moe=types.SimpleNamespace(enable_eplb=chosen.eplb)))
+    module("sglang.srt.runtime_context", get_exec=lambda: types.SimpleNamespace(moe=types.SimpleNamespace(enable_eplb=chosen.eplb)),
+           get_lora=lambda: types.SimpleNamespace(enable_lora=chosen.lora), get_schedule=lambda: types.SimpleNamespace(chunked_prefill_size=8192))
+    module("sglang.srt.distributed.utils", get_group_rank_size=lambda group: (group.rank, 2))
+    module(f"{layers}.linear", ReplicatedLinear=ReplicatedLinear, ColumnParallelLinear=ColumnParallelLinear,
+           MergedColumnParallelLinear=MergedColumnParallelLinear, QKVParallelLinear=QKVParallelLinear, RowParallelLinear=RowParallelLinear,
+           WEIGHT_LOADER_V2_SUPPORTED=["Fp8LinearMethod"])
+    module(f"{layers}.quantization.base_config", LinearMethodBase=LinearMethodBase)
     module(f"{layers}.moe.fused_moe_triton.layer", FusedMoE=FusedMoE)
     module(f"{layers}.moe.moe_runner", MoeRunner=MoeRunner, MoeRunnerConfig=MoeRunnerConfig, register_moe_runner_core=register_moe_runner_core)
     module(f"{layers}.moe.moe_runner.base", DispatchMoeRunnerCore=DispatchMoeRunnerCore, MoeQuantInfo=MoeQuantInfo)
@@ -221,8 +296,9 @@ def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
     module(f"{layers}.moe.topk", TopKOutputChecker=TopKOutputChecker, StandardTopKOutput=StandardTopKOutput, BypassedTopKOutput=BypassedTopKOutput)
     module(f"{layers}.moe.utils", get_moe_a2a_backend=lambda: Backend(chosen.a2a), get_moe_runner_backend=lambda: Backend(chosen.runner),
            resolve_moe_runner_backend=resolve_moe_runner_backend)
-    module(f"{layers}.quantization.fp8", Fp8Config=Fp8Config, Fp8MoEMethod=Fp8MoEMethod)
-    module(f"{layers}.quantization.modelopt_quant", ModelOptFp4Config=ModelOptFp4Config, ModelOptNvFp4FusedMoEMethod=ModelOptNvFp4FusedMoEMethod)
+    module(f"{layers}.quantization.fp8", Fp8Config=Fp8Config, Fp8MoEMethod=Fp8MoEMethod, Fp8LinearMethod=Fp8LinearMethod)
+    module(f"{layers}.quantization.modelopt_quant", ModelOptFp4Config=ModelOptFp4Config, ModelOptNvFp4FusedMoEMethod=ModelOptNvFp4FusedMoEMethod,
+           ModelOptFp4LinearMethod=ModelOptFp4LinearMethod)
     module(f"{layers}.quantization.unquant", UnquantizedFusedMoEMethod=UnquantizedFusedMoEMethod, OtherConfig=OtherConfig)
     module(f"{layers}.quantization.utils", is_layer_skipped=lambda prefix, ignored, fused_mapping: prefix in ignored)
     return made

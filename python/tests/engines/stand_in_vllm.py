@@ -1,4 +1,4 @@
-"""As much of vLLM 0.33.0 as thresher-vllm touches, written anew: who calls a method when, with what, and which parameters are there.
+"""As much of vLLM 0.32.0 and 0.33.0 as thresher-vllm touches, written anew: who calls a method when, with what, and which parameters are there.
 
 The names, the arguments and the shapes of the parameters are vLLM's; `installed.py` compares them where vLLM is installed.
 """
@@ -61,7 +61,25 @@ def modules() -> dict[str, types.ModuleType]:
                        weight_scale_2=((len(output_partition_sizes),), torch.float32),
                        input_scale=((len(output_partition_sizes),), torch.float32))
 
-    class ReplicatedLinear(nn.Module):
+    class CompressedTensorsW4A4Mxfp4:
+        pass
+
+    class CompressedTensorsLinearMethod(_Linear):
+        """Weights are the business of the layer's scheme."""
+
+        def create_weights(self, layer, input_size_per_partition, output_partition_sizes, input_size, output_size, params_dtype,
+                           **extra_weight_attrs):
+            assert isinstance(layer.scheme, CompressedTensorsW4A4Mxfp4)
+            n, k = sum(output_partition_sizes), input_size_per_partition
+            parameters(layer, weight_packed=((n, k // 2), torch.uint8), weight_scale=((n, k // 32), torch.uint8))
+
+    class CompressedTensorsLinearTransformMethod(LinearMethodBase):
+        """Of a layer whose tokens are turned first."""
+
+    class LinearBase(nn.Module):
+        pass
+
+    class ReplicatedLinear(LinearBase):
         """Of matrices one above another."""
 
         def __init__(self, input_size, output_sizes, bias=False, quant_config=None, prefix="", skip_bias_add=False, tp_rank=0):
@@ -226,6 +244,30 @@ def modules() -> dict[str, types.ModuleType]:
         def get_quant_method(self, layer, prefix):
             return UnquantizedLinearMethod() if isinstance(layer, ReplicatedLinear) else None
 
+    class CompressedTensorsConfig(QuantizationConfig):
+        def __init__(self, scheme, is_turned):
+            super().__init__()
+            self.scheme, self.is_turned = scheme, is_turned
+
+        def get_name(self):
+            return "compressed-tensors"
+
+        @classmethod
+        def from_config(cls, config):
+            return cls(CompressedTensorsW4A4Mxfp4 if config["format"] == "mxfp4-pack-quantized" else type("CompressedTensorsW4A16", (), {}),
+                       "transform_config" in config)
+
+        def get_quant_method(self, layer, prefix):
+            if isinstance(layer, RoutedExperts):
+                return type("CompressedTensorsW4A4Mxfp4MoEMethod", (FusedMoEMethodBase,), {})(layer.moe_config)
+            if prefix.endswith("lm_head"):
+                return UnquantizedLinearMethod()
+            layer.scheme = self.scheme()
+            return (CompressedTensorsLinearTransformMethod if self.is_turned else lambda: CompressedTensorsLinearMethod())()
+
+    class UnquantizedFusedMoEMethod(FusedMoEMethodBase):
+        pass
+
     registered: dict[str, type] = {}
 
     def register_quantization_config(name):
@@ -246,14 +288,19 @@ def modules() -> dict[str, types.ModuleType]:
         module(parent)
     module("vllm.config", get_current_vllm_config_or_none=lambda: None)
     module(f"{layers}.activation", SiluAndMul=SiluAndMul)
-    module(f"{layers}.linear", LinearMethodBase=LinearMethodBase, UnquantizedLinearMethod=UnquantizedLinearMethod,
+    module(f"{layers}.linear", LinearBase=LinearBase, LinearMethodBase=LinearMethodBase, UnquantizedLinearMethod=UnquantizedLinearMethod,
            ReplicatedLinear=ReplicatedLinear, ColumnParallelLinear=ColumnParallelLinear, MergedColumnParallelLinear=MergedColumnParallelLinear,
            QKVParallelLinear=QKVParallelLinear, RowParallelLinear=RowParallelLinear, WEIGHT_LOADER_V2_SUPPORTED=supported,
            register_weight_loader_v2_supported_method=register_weight_loader_v2_supported_method)
-    module(f"{layers}.fused_moe", RoutedExperts=RoutedExperts)
+    module(f"{layers}.fused_moe", RoutedExperts=RoutedExperts, UnquantizedFusedMoEMethod=UnquantizedFusedMoEMethod)
     module(f"{layers}.fused_moe.fused_moe_method_base", FusedMoEMethodBase=FusedMoEMethodBase)
     module(f"{layers}.quantization", register_quantization_config=register_quantization_config, registered=registered)
     module(f"{layers}.quantization.base_config", QuantizationConfig=QuantizationConfig)
+    compressed = f"{layers}.quantization.compressed_tensors"
+    module(compressed)
+    module(f"{compressed}.compressed_tensors", CompressedTensorsConfig=CompressedTensorsConfig,
+           CompressedTensorsLinearMethod=CompressedTensorsLinearMethod)
+    module(f"{compressed}.schemes", CompressedTensorsW4A4Mxfp4=CompressedTensorsW4A4Mxfp4)
     module(f"{layers}.quantization.fp8", Fp8Config=Fp8Config, Fp8MoEMethod=Fp8MoEMethod)
     module(f"{layers}.quantization.modelopt", ModelOptNvFp4Config=ModelOptNvFp4Config, ModelOptNvFp4FusedMoE=ModelOptNvFp4FusedMoE)
     module(f"{layers}.quantization.mxfp4", GptOssMxfp4Config=GptOssMxfp4Config, GptOssMxfp4MoEMethod=GptOssMxfp4MoEMethod)

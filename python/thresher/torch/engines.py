@@ -9,11 +9,12 @@ import itertools
 import logging
 import operator
 from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from .._errors import UnsupportedError
+from .._errors import InvalidArgumentError, UnsupportedError
 from .._fp8 import Fp8
 from .._nvfp4 import Nvfp4
 from ._state import Stated
@@ -110,6 +111,12 @@ def nvfp4_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP
     return GatedMLP(*nvfp4_gate_up(*gate_up), _nvfp4(*down), dtype=dtype)
 
 
+def mxfp4_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP:
+    """Of (values, exponents) of either, gate before up, with 16-bit tokens. Values are kept exactly, in NVFP4."""
+    gate, up = zip(*(_halves(one, 0) for one in gate_up))
+    return GatedMLP(*(Nvfp4.of_mxfp4(*one) for one in (gate, up, _detached(down))), dtype=dtype)
+
+
 def plain_experts(w13: torch.Tensor, w2: torch.Tensor, **activation) -> MoE:
     """Of 16-bit weights, with tokens of their type."""
     return MoE(w13, w2, order="gate_first", **activation)
@@ -120,6 +127,10 @@ def mxfp4_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> Mo
     exactly, in NVFP4."""
     gate_up, down = (Nvfp4.of_mxfp4(values.detach(), exponents.detach()) for values, exponents, _ in (w13, w2))
     return MoE(gate_up, down, order="interleaved", bias1=w13[2], down_bias=w2[2], dtype=dtype, **activation)
+
+
+def _detached(parts: Iterable[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    return tuple(one.detach().contiguous() for one in parts)
 
 
 def expect_block(layer: str, block: list[int] | None) -> None:
@@ -175,6 +186,96 @@ def nvfp4_linears(values: torch.Tensor, scales: torch.Tensor, global_scales: tor
     found = _together([*map(operator.ne, numbers, numbers[1:]), True])
     parts = (one.split([sum(rows[some]) for some in found]) for one in (values, scales))
     return Linears(map(_nvfp4, *parts, (of_rows[some.start] for some in found)), bias, dtype)
+
+
+def mxfp4_linears(values: torch.Tensor, exponents: torch.Tensor, rows: list[int], dtype: torch.dtype,
+                  bias: torch.Tensor | None = None) -> Linears:
+    """Of [N, K/2] and exponents [N, K/32]. Matrices above one another are one product, unless NVFP4 holds them one by one alone."""
+    whole = _detached((values, exponents))
+    try:
+        weights = [Nvfp4.of_mxfp4(*whole)]
+    except InvalidArgumentError:
+        weights = [Nvfp4.of_mxfp4(*one) for one in zip(*(part.split(rows) for part in whole))]
+    return Linears(weights, bias, dtype)
+
+
+class LayerFormat(NamedTuple):
+    """What the parameters of a linear layer are called in both engines, and what is made of those of one layer, and of two that are a
+    gated MLP."""
+
+    names: tuple[str, ...]
+    linears: Callable[..., Linears]
+    gated_mlp: Callable[..., GatedMLP]
+
+
+# By whose checkpoints they are: FP8 with scales of blocks, NVFP4 of ModelOpt, MXFP4 of compressed-tensors.
+FORMATS = {
+    "fp8_block": LayerFormat(("weight", "weight_scale_inv"), fp8_linears, fp8_gated_mlp),
+    "nvfp4": LayerFormat(("weight", "weight_scale", "weight_scale_2"), nvfp4_linears, nvfp4_gated_mlp),
+    "mxfp4": LayerFormat(("weight_packed", "weight_scale"), mxfp4_linears, mxfp4_gated_mlp),
+}
+
+
+def linears_of(format: str, layer: Any, rows: list[int], dtype: torch.dtype, bias: torch.Tensor | None) -> Linears:
+    found = FORMATS[format]
+    return found.linears(*(getattr(layer, name) for name in found.names), rows, dtype, bias)
+
+
+def gated_mlp_of(format: str, gate_up: Any, down: Any, dtype: torch.dtype) -> GatedMLP:
+    found = FORMATS[format]
+    return found.gated_mlp(*(tuple(getattr(layer, name) for name in found.names) for layer in (gate_up, down)), dtype)
+
+
+class LinearMethod:
+    """How both engines' linear layers load and compute: the engine's own method of a checkpoint creates and loads the weights, Thresher's
+    product computes with them. A package puts its engine's base class behind this one."""
+
+    def __init__(self, own: Any, format: str):
+        self.own = own
+        self.format = format
+
+    def most_rows(self) -> int:
+        """Tokens of a step at the most."""
+        return 1
+
+    def adds_bias(self, layer: Any) -> bool:
+        """Whether the layer hands its bias to its method: of a sum over processes one alone does."""
+        return not layer.skip_bias_add
+
+    def create_weights(self, layer: Any, input_size_per_partition: int, output_partition_sizes: list[int], input_size: int,
+                       output_size: int, params_dtype: torch.dtype, **named: Any) -> None:
+        self.rows, self.dtype, self.rows_at_most = output_partition_sizes, params_dtype, self.most_rows()
+        self.own.create_weights(layer, input_size_per_partition=input_size_per_partition, output_partition_sizes=output_partition_sizes,
+                                input_size=input_size, output_size=output_size, params_dtype=params_dtype, **named)
+
+    def process_weights_after_loading(self, layer: Any) -> None:
+        bias = layer.bias if self.adds_bias(layer) else None
+        self.has_bias = bias is not None
+        self.release(layer, lambda: linears_of(self.format, layer, self.rows, self.dtype, bias))
+
+    def release(self, layer: Any, make: Callable[[], nn.Module]) -> None:
+        release(layer, make, rows=self.rows_at_most)
+        give_up(layer)
+
+    def apply(self, layer: Any, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        if (bias is None) == self.has_bias:
+            refuse(f"a linear layer was made {'with' if bias is None else 'without'} its bias and is called otherwise")
+        return layer.thresher(x)
+
+
+def give_up(layer: nn.Module) -> None:
+    """The parameters of a linear layer, but a bias, which the layer hands on."""
+    for name in [name for name, _ in layer.named_parameters(recurse=False) if name != "bias"]:
+        delattr(layer, name)
+
+
+# Latent attention reads the weights of this one.
+_READ = "kv_b_proj"
+
+
+def is_taken(layer: nn.Module, prefix: str, kinds: tuple[type, ...]) -> bool:
+    """Whether a linear layer is one of these and nothing more: a class of a model's own may read its weights."""
+    return type(layer) in kinds and prefix.rpartition(".")[2] != _READ
 
 
 def local_ids(topk_ids: torch.Tensor, expert_map: torch.Tensor | None) -> torch.Tensor:
