@@ -1,8 +1,11 @@
 #include "reference/fold_error.hpp"
 
 #include <cmath>
+#include <optional>
 #include <random>
+#include <span>
 
+#include "formats/mxfp4.hpp"
 #include "formats/numbers.hpp"
 #include "formats/nvfp4.hpp"
 #include "reference/dual_gemm_fast.hpp"
@@ -44,6 +47,33 @@ Values rounded(const Values& values, Format format) {
   return out;
 }
 
+/// A matrix of weights in 4 bits.
+class Packed {
+ public:
+  Packed(Values& values, FourBits format, std::int64_t rows, std::int64_t k) : rows_(rows), k_(k) {
+    if (format == FourBits::nvfp4) {
+      nvfp4_ = formats::quantize_nvfp4(view_of(values, rows, k), "weights");
+      return;
+    }
+    const formats::Mxfp4Matrix made = formats::quantize_mxfp4(view_of(values, rows, k), "weights");
+    const auto codes = std::as_bytes(std::span(made.values));
+    held_ = formats::hold_mxfp4({codes.begin(), codes.end()}, std::as_bytes(std::span(made.exponents)), 1, "exponents");
+  }
+  [[nodiscard]] Tensor view() {
+    if (nvfp4_) {
+      return nvfp4_->view();
+    }
+    const auto* const scales = reinterpret_cast<const std::uint8_t*>(held_->scales.data());
+    return Tensor::nvfp4(held_->data.data(), scales, rows_, k_, held_->global_scales.data());
+  }
+
+ private:
+  std::int64_t rows_;
+  std::int64_t k_;
+  std::optional<formats::Nvfp4Matrix> nvfp4_{};
+  std::optional<formats::HeldMxfp4> held_{};
+};
+
 double distance(const std::vector<double>& values, const std::vector<double>& from) {
   double squared_error = 0;
   double squared = 0;
@@ -65,14 +95,17 @@ std::string_view name(Data data) noexcept {
   return "unknown";
 }
 
-FoldErrors fold_errors(Data data, Format tokens, std::int64_t m, std::int64_t n, std::int64_t k, unsigned seed) {
+std::string_view name(FourBits format) noexcept { return format == FourBits::nvfp4 ? "nvfp4" : "mxfp4"; }
+
+FoldErrors fold_errors(Data data, FourBits weights, Format tokens, std::int64_t m, std::int64_t n, std::int64_t k,
+                       unsigned seed) {
   std::mt19937 random(seed);
   Values a = drawn(data, true, m, k, random);
   Values gate = drawn(data, false, n, k, random);
   Values up = drawn(data, false, n, k, random);
   formats::Nvfp4Matrix packed_a = formats::quantize_nvfp4(view_of(a, m, k), "a");
-  formats::Nvfp4Matrix packed_gate = formats::quantize_nvfp4(view_of(gate, n, k), "b1");
-  formats::Nvfp4Matrix packed_up = formats::quantize_nvfp4(view_of(up, n, k), "b2");
+  Packed packed_gate(gate, weights, n, k);
+  Packed packed_up(up, weights, n, k);
   Values wide_a = rounded(a, tokens);
 
   DualGemmProblem problem{.m = m, .n = n, .k = k, .a = Format::fp32, .b = Format::fp32, .out = Format::fp32};
@@ -93,7 +126,7 @@ FoldErrors fold_errors(Data data, Format tokens, std::int64_t m, std::int64_t n,
   const std::vector<double> unit = plain_low_precision(problem, folded_a.view, folded_gate.view, folded_up.view, region,
                                                        Accumulation::float14_truncated)
                                        .value;
-  return {.nvfp4 = distance(exact, values),
+  return {.packed = distance(exact, values),
           .fast = distance(fast, exact),
           .both = distance(fast, values),
           .accumulation = distance(unit, fast)};

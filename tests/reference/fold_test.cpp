@@ -91,15 +91,18 @@ TEST(Fold, NaNSpoilsItsRow) {
   EXPECT_TRUE(std::isnan(tokens.values[16]));
 }
 
-TEST(Fold, CostsLessThanNvfp4ItselfOnEveryKindOfData) {
-  for (const Data data : all_data) {
-    for (const Format tokens : {Format::fp16, Format::nvfp4}) {
-      const FoldErrors errors = fold_errors(data, tokens, 16, 64, 1024, 1);
-      EXPECT_GT(errors.fast, 1e-2) << name(data);
-      EXPECT_LT(errors.fast, 6e-2) << name(data);
-      EXPECT_LT(errors.fast, 0.6 * errors.nvfp4) << name(data);
-      EXPECT_LT(errors.both, 1.25 * errors.nvfp4) << name(data);
-      EXPECT_LT(errors.accumulation, 2e-2) << name(data);
+TEST(Fold, CostsLessThanFourBitsThemselvesOnEveryKindOfData) {
+  for (const FourBits weights : all_four_bits) {
+    for (const Data data : all_data) {
+      for (const Format tokens : {Format::fp16, Format::nvfp4}) {
+        SCOPED_TRACE(std::string(name(weights)) + " weights, " + std::string(name(data)));
+        const FoldErrors errors = fold_errors(data, weights, tokens, 16, 64, 1024, 1);
+        EXPECT_GT(errors.fast, 1e-2);
+        EXPECT_LT(errors.fast, 6e-2);
+        EXPECT_LT(errors.fast, (weights == FourBits::mxfp4 ? 0.35 : 0.6) * errors.packed);  // MXFP4 is not rounded
+        EXPECT_LT(errors.both, 1.25 * errors.packed);
+        EXPECT_LT(errors.accumulation, 2e-2);
+      }
     }
   }
 }
