@@ -456,6 +456,23 @@ def test_vllm_refuses_what_else_compressed_tensors_has(vllm):
     assert isinstance(config.get_quant_method(_bare(linear), "lm_head"), vllm.layers["linear"].UnquantizedLinearMethod)
 
 
+@pytest.mark.parametrize("format", ["fp8", "nvfp4", "mxfp4"])
+@torch.inference_mode()
+def test_fast_numerics_are_an_option_of_four_bits(vllm, monkeypatch, format):
+    """A CPU has none, and says so."""
+    layer = vllm.layers["linear"].ColumnParallelLinear(K, [N], False, vllm.config.from_config(CHECKPOINTS[format]), "a.some_proj")
+    fill(layer, linear_weights(format, [N])[0])
+    monkeypatch.setenv("THRESHER_NUMERICS", "fast")
+    if format == "fp8":
+        layer.quant_method.process_weights_after_loading(layer)
+        return
+    with pytest.raises(thresher.Error, match="fast"):
+        layer.quant_method.process_weights_after_loading(layer)
+    monkeypatch.setenv("THRESHER_NUMERICS", "quick")
+    with pytest.raises(thresher.InvalidArgumentError, match="THRESHER_NUMERICS is 'quick', expected one of exact, fast"):
+        layer.quant_method.process_weights_after_loading(layer)
+
+
 @torch.inference_mode()
 def test_vllm_matrices_with_one_global_scale_are_one_product(vllm):
     layer = vllm.layers["linear"].QKVParallelLinear(K, [128, 48, 48], False, vllm.config.from_config(CHECKPOINTS["nvfp4"]), "a.qkv_proj")

@@ -8,6 +8,7 @@ import importlib.metadata
 import itertools
 import logging
 import operator
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from torch import nn
 from .._errors import InvalidArgumentError, UnsupportedError
 from .._fp8 import Fp8
 from .._nvfp4 import Nvfp4
+from .._options import NUMERICS, one_of
 from ._state import Stated
 from .modules import GatedMLP, Linear, MoE
 
@@ -64,6 +66,13 @@ def activation_of(layer: str, name: str, *, limit: float | None = None, alpha: f
                 limit=float("inf") if limit is None else float(limit))
 
 
+def numerics_of_four_bits() -> str:
+    """How NVFP4 and MXFP4 weights are multiplied, as the environment says: "exact", or "fast" with tokens and weights rounded to FP8."""
+    given = os.environ.get("THRESHER_NUMERICS") or "exact"
+    one_of("THRESHER_NUMERICS", given, NUMERICS)
+    return given
+
+
 def _halves(both: torch.Tensor, dim: int) -> tuple[torch.Tensor, ...]:
     return tuple(one.contiguous() for one in both.detach().chunk(2, dim))
 
@@ -93,7 +102,7 @@ def fp8_gate_up(w13: torch.Tensor, scales: torch.Tensor) -> tuple[Fp8, Fp8]:
 
 def nvfp4_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:
     """Of (values, scales, global scales) of either, with 16-bit tokens."""
-    return MoE(nvfp4_gate_up(*w13), _nvfp4(*w2), dtype=dtype, **activation)
+    return MoE(nvfp4_gate_up(*w13), _nvfp4(*w2), dtype=dtype, numerics=numerics_of_four_bits(), **activation)
 
 
 def fp8_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:
@@ -108,13 +117,13 @@ def fp8_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP:
 
 def nvfp4_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP:
     """Of (values, scales, global scales) of either, gate before up, with 16-bit tokens."""
-    return GatedMLP(*nvfp4_gate_up(*gate_up), _nvfp4(*down), dtype=dtype)
+    return GatedMLP(*nvfp4_gate_up(*gate_up), _nvfp4(*down), dtype=dtype, numerics=numerics_of_four_bits())
 
 
 def mxfp4_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP:
     """Of (values, exponents) of either, gate before up, with 16-bit tokens. Values are kept exactly, in NVFP4."""
     gate, up = zip(*(_halves(one, 0) for one in gate_up))
-    return GatedMLP(*(Nvfp4.of_mxfp4(*one) for one in (gate, up, _detached(down))), dtype=dtype)
+    return GatedMLP(*(Nvfp4.of_mxfp4(*one) for one in (gate, up, _detached(down))), dtype=dtype, numerics=numerics_of_four_bits())
 
 
 def plain_experts(w13: torch.Tensor, w2: torch.Tensor, **activation) -> MoE:
@@ -126,7 +135,7 @@ def mxfp4_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> Mo
     """Of (values, exponents, biases or None) of either, gate and up interleaved as gpt-oss has them, with 16-bit tokens. Values are kept
     exactly, in NVFP4."""
     gate_up, down = (Nvfp4.of_mxfp4(values.detach(), exponents.detach()) for values, exponents, _ in (w13, w2))
-    return MoE(gate_up, down, order="interleaved", bias1=w13[2], down_bias=w2[2], dtype=dtype, **activation)
+    return MoE(gate_up, down, order="interleaved", bias1=w13[2], down_bias=w2[2], dtype=dtype, numerics=numerics_of_four_bits(), **activation)
 
 
 def _detached(parts: Iterable[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -151,8 +160,8 @@ class Linears(nn.Module):
         weights = list(weights)
         rows = [one.values.shape[0] for one in weights]
         biases = [None] * len(rows) if bias is None else bias.detach().split(rows)
-        tokens = "fp8_block" if isinstance(weights[0], Fp8) else None
-        self.parts = nn.ModuleList(Linear(weight, of, dtype=dtype, tokens=tokens) for weight, of in zip(weights, biases))
+        how: dict[str, Any] = dict(tokens="fp8_block") if isinstance(weights[0], Fp8) else dict(numerics=numerics_of_four_bits())
+        self.parts = nn.ModuleList(Linear(weight, of, dtype=dtype, **how) for weight, of in zip(weights, biases))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         results = [part(x) for part in self.parts]
