@@ -22,7 +22,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 import thresher  # noqa: E402
 import thresher.torch as tt  # noqa: E402
 import thresher.transformers as ours  # noqa: E402
-from thresher.transformers import _attention, _masks  # noqa: E402
+from thresher.transformers import _attention, _masks, _release  # noqa: E402
 from torch import nn  # noqa: E402
 from transformers import masking_utils  # noqa: E402
 from transformers.integrations import finegrained_fp8  # noqa: E402
@@ -413,3 +413,18 @@ def test_experts_are_packed_before_they_are_compiled():
         torch.compile(block, fullgraph=True, backend="aot_eager")(rows)
     assert ours.prepare(model) is model
     assert torch.equal(torch.compile(block, fullgraph=True, backend="aot_eager")(rows), block(rows))
+
+
+@pytest.mark.parametrize("found", ["5.17.0", "5.20.2", "5.24.0", "5.24.0.dev0"])
+def test_tested_releases_say_nothing(found, caplog):
+    _release.expect_tested(found)
+    assert not caplog.records
+
+
+def test_other_releases_are_named_in_one_line(caplog):
+    said = "thresher.transformers was tested with transformers 5.17.0 to 5.24.0, but {} is installed"
+    with pytest.raises(thresher.UnsupportedError, match=said.format("5.9.1") + ": install a newer one"):
+        _release.expect_tested("5.9.1")
+    _release.expect_tested("6.0.0rc1")
+    (line,) = [one.getMessage() for one in caplog.records]
+    assert line.startswith(said.format("6.0.0rc1")) and "\n" not in line

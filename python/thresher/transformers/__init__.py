@@ -1,4 +1,4 @@
-"""Models of Hugging Face's transformers, from release 5.17 on, with Thresher's kernels.
+"""Models of Hugging Face's transformers, of the releases that _release.py names, with Thresher's kernels.
 
 Importing this registers the implementations "thresher" of attention and of experts, so that both are chosen as any other:
 
@@ -8,6 +8,10 @@ Importing this registers the implementations "thresher" of attention and of expe
 and `replace` puts modules of thresher.torch in place of a model's gated MLPs and linear layers. What cannot be computed is refused in one
 sentence, or named in the report of `replace`; nothing falls back in silence.
 """
+
+from ._release import expect_tested
+
+expect_tested()  # before what older releases lack
 
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.finegrained_fp8 import ALL_FP8_EXPERTS_FUNCTIONS
