@@ -10,8 +10,8 @@ twice, and the second run counts: engines compile kernels of DeepGEMM and Triton
 --dummy: weights as the engine makes them up, in place of those that draw_model.py draws. --compiled: vLLM's own mode of torch.compile;
 without it decoding is in CUDA graphs and nothing is compiled by torch. MODELS names the folder for models, which may be in memory.
 
-FILE.json holds, for each run, the seconds until the server answered, what the benchmark gave for each load, and how many greedy tokens
-are those of the model's `default`, up to the first of a sequence that differs.
+FILE.json holds, for each run, the seconds until the server answered, what the benchmark gave for each load, and the tokens of some greedy
+sequences. Printed is how many of them are those of the model's `default`, up to the first of a sequence that differs.
 """
 
 import argparse
@@ -29,6 +29,7 @@ import time
 import urllib.request
 
 import draw_model
+import served_table
 
 SEQUENCES, PROMPTS, NEW = (1, 8, 64, 256), (1024, 8192), 128
 GREEDY_PROMPTS, GREEDY_PROMPT, GREEDY_NEW = 8, 64, 64
@@ -181,28 +182,22 @@ def measured(engine: str, run: str, folder: pathlib.Path, benchmark: OwnBenchmar
     return result
 
 
-def against_default(results: list[dict]) -> list[dict]:
-    """With the number of greedy tokens that are those of the model's default in place of the tokens."""
-    expected = {one["model"]: one["greedy"] for one in results if one["option"] == "default" and "greedy" in one}
-    told = []
-    for one in results:
-        found = {name: value for name, value in one.items() if name != "greedy"}
-        if "greedy" in one:
-            found["greedy_tokens"] = sum(map(len, one["greedy"]))
-            if one["model"] in expected:
-                found["greedy_as_default"] = sum(next((i for i, (a, b) in enumerate(zip(own, other)) if a != b), len(own))
-                                                 for own, other in zip(one["greedy"], expected[one["model"]]))
-        told.append(found)
-    return told
+def said(result: dict, results: list[dict]) -> dict:
+    """What is printed: the number of greedy tokens that are those of the model's default in place of the tokens."""
+    default = next((one for one in results if (one["model"], one["option"]) == (result["model"], "default")), {})
+    shown = {name: value for name, value in result.items() if name != "greedy"}
+    if "greedy" in result and "greedy" in default:
+        shown["greedy_as_default"] = served_table.tokens_alike(result["greedy"], default["greedy"])
+    return shown
 
 
 def machine(engine: str) -> dict:
-    def said(*command: str) -> str:
+    def told(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True).stdout.strip().split("\n")[0]
 
     versions = {name: importlib.metadata.version(name) for name in (engine, "torch", "thresher", f"thresher-{engine}")}
-    return dict(commit=os.environ.get("COMMIT") or said("git", "rev-parse", "--short", "HEAD"), time=time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
-                gpu=said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"), processors=os.cpu_count(), **versions)
+    return dict(commit=os.environ.get("COMMIT") or told("git", "rev-parse", "--short", "HEAD"), time=time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
+                gpu=told("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"), processors=os.cpu_count(), **versions)
 
 
 def loads_of(text: str | None) -> list[tuple[int, int]]:
@@ -238,9 +233,8 @@ def main() -> None:
                 shutil.rmtree(models / other, ignore_errors=True)
             subprocess.run([sys.executable, draw_model.__file__, model, str(folder), *(["--empty"] if given.dummy else [])], check=True)
         results.append(measured(given.engine, run, folder, benchmark, loads, given))
-        told = against_default(results)
-        print(json.dumps(told[-1]), flush=True)
-        document = dict(machine=where, compiled=given.compiled, results=told)
+        print(json.dumps(said(results[-1], results)), flush=True)
+        document = dict(machine=where, compiled=given.compiled, results=results)
         pathlib.Path(given.out).write_text(json.dumps(document, indent=1) + "\n")  # after each run, so that an early end loses nothing
 
 

@@ -37,23 +37,29 @@ def of_transformers(result):
     return table(["model", "option", *batches, "RMS error", "tokens as float32's, + ties"], rows)
 
 
+def tokens_alike(found, expected):
+    """How many greedy tokens are the expected ones, up to the first of each sequence that differs."""
+    return sum(next((i for i, (a, b) in enumerate(zip(own, other)) if a != b), len(own)) for own, other in zip(found, expected))
+
+
 def loads_of(results):
     return sorted({(load["prompt"], load["sequences"]) for one in results for load in one["loads"]})
 
 
-def of_engine(result):
-    """Tokens a second and seconds until the server answers, of each model and option."""
-    results = [one for one in result["results"] if one["loads"]]
+def output_of(one, at):
+    """Tokens a second of a load (prompt, sequences)."""
+    return next((load["output_throughput"] for load in one["loads"] if (load["prompt"], load["sequences"]) == at), None)
+
+
+def of_engine(results):
+    """Tokens a second and seconds until the server answers, of each model and option; in brackets ratios to the model's default."""
+    results = [one for one in results if one["loads"]]
     loads, rows = loads_of(results), []
     defaults = {one["model"]: one for one in results if one["option"] == "default"}
-
-    def speed(one, at):
-        return next((load["output_throughput"] for load in one["loads"] if (load["prompt"], load["sequences"]) == at), None)
-
-    for one in results:
+    for one in sorted(results, key=lambda one: (one["model"], one["option"] != "default", one["option"])):
         default = defaults.get(one["model"])
-        is_default = one is default
-        speeds = [against(speed(one, at), None if is_default or default is None else speed(default, at)) for at in loads]
-        same = "–" if is_default or "greedy_as_default" not in one else f"{one['greedy_as_default']} of {one['greedy_tokens']}"
-        rows.append([one["model"] if is_default else "", one["option"], *speeds, f"{one['start_s']:.0f} s", same])
+        reference = default if one is not default else None
+        speeds = [against(output_of(one, at), reference and output_of(reference, at)) for at in loads]
+        same = f"{tokens_alike(one['greedy'], reference['greedy'])} of {sum(map(len, one['greedy']))}" if reference else "–"
+        rows.append(["" if reference else one["model"], one["option"], *speeds, f"{one['start_s']:.0f} s", same])
     return table(["model", "option", *(f"{sequences} × {prompt}" for prompt, sequences in loads), "start", "greedy tokens as default"], rows)
