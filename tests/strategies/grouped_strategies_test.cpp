@@ -345,9 +345,19 @@ TEST(GroupedStrategies, HandOverNoMoreRegistersThanThereAre) {
 
 TEST(GroupedStrategies, SlotsOfThePackedRingDivideWhatWeightsArePaddedTo) {
   const std::string fast = "numerics=fast block_tokens=16 stages=2 overlap=none blocks_per_slot=";
-  EXPECT_EQ(strategy("packed").infeasible_reasons(in_nvfp4(), Knobs::parse(fast + "2"), h200()), nothing);
-  expect_one(strategy("packed").infeasible_reasons(in_nvfp4(), Knobs::parse(fast + "4"), h200()),
-             "tile: 512 along K a stage");
+  GroupedProblem problem = in_nvfp4();
+  problem.k = 528;
+  EXPECT_EQ(strategy("packed").infeasible_reasons(problem, Knobs::parse(fast + "2"), h200()), nothing);
+  expect_one(strategy("packed").infeasible_reasons(problem, Knobs::parse(fast + "4"), h200()),
+             "tile: stages of 512 along K end behind K = 528");
+  const Knobs three = Knobs::parse("block_tokens=16 stages=2 overlap=none blocks_per_slot=3");
+  expect_one(strategy("packed").infeasible_reasons(in_nvfp4(), three, h200()),
+             "tile: stages of 192 along K end behind K = 512");
+  problem.k = 2880;
+  EXPECT_EQ(strategy("packed").infeasible_reasons(problem, three, h200()), nothing);
+  const ProductProblem dense(DualGemmProblem{.m = 16, .n = 256, .k = 2880, .a = Format::fp16, .b = Format::nvfp4});
+  expect_one(strategy("packed").infeasible_reasons(dense, three, h200()),
+             "tile: 192 along K a stage do not divide the 256 to which weights are padded");
 }
 
 TEST(GroupedStrategies, TokensOfSixteenBitsInSlotsAreNotQuantized) {

@@ -78,7 +78,13 @@ TH_DEVICE constexpr u32 stage_k(const Config& c) {
 }
 /// Stages that are unrolled together where the fragments of two blocks alternate.
 TH_DEVICE constexpr int stages_at_once(const Config& c) {
-  return c.blocks_per_slot == 1 && c.overlap != Overlap::none ? 2 : 1;
+  return c.blocks_per_slot % 2 == 1 && c.overlap != Overlap::none ? 2 : 1;
+}
+/// grouped: the stages along K, whole ones that are unrolled together. Blocks behind them are left out.
+TH_DEVICE constexpr u32 k_steps(const Config& c, u32 k) {
+  const u32 together = static_cast<u32>(stages_at_once(c));
+  const u32 walked_k = together * stage_k(c);
+  return (k + walked_k - 1) / walked_k * together;
 }
 
 /// Tokens beside a block of weights are rows of 128 bytes in both numerics: as many elements as the block has along K.

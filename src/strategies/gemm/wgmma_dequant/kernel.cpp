@@ -40,7 +40,7 @@ KnobTable<Config> make_table() {
        only_where<Config>(grouped,
                           number("token_step", &Config::token_step, {0, 16, 32, 64},
                                  "grouped: between widths of more than 64 columns; 0: each is twice the one below")),
-       number("blocks_per_slot", &Config::blocks_per_slot, {1, 2, 4},
+       number("blocks_per_slot", &Config::blocks_per_slot, {1, 2, 3, 4},
               "blocks of weights along K in a stage: of 64 elements (exact) or 128 (fast)"),
        range("stages", &Config::stages, 1, 16, 1, "stage buffers"),
        only_where<Config>(

@@ -327,6 +327,7 @@ struct PackedLaunch {
     params.groups = group_params(call, tile_outputs(config));
     params.finish = finish_params(problem, call);
     params.expert_bytes = static_cast<std::uint64_t>(bytes.blocks);
+    params.k_steps = k_steps(config, narrow(extents.k));
     params.ids_divisor = narrow(problem.row_ids_divisor);
     out.set(params);
     const std::int64_t tiles = max_tiles(extents, config.block_tokens, tile_outputs(config));

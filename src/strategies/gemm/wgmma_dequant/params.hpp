@@ -55,7 +55,8 @@ struct GroupedParams {
   machine::Global<machine::u64> profile;  ///< pipeline/timeline.hpp
   OperandScales scales;
   machine::u64 expert_bytes = 0;  ///< of weights
-  machine::u32 k_blocks = 0;      ///< blocks of weights along K
+  machine::u32 k_blocks = 0;      ///< blocks of weights along K, those of padding included
+  machine::u32 k_steps = 0;       ///< stages
   machine::u32 output_groups = 0;
   machine::u32 ids_divisor = 1;  ///< gathered: a row's token is its id over that
   float result_scale = 0;        ///< undoes the powers of two of the operands

@@ -22,11 +22,28 @@ namespace {
 /// The minimum for addresses, packed words, fragments and the epilogue's values, beside the accumulators.
 constexpr int other_registers = 32;
 
-/// Whole stages fill K as packing pads it.
-void check_stage(const Config& config, InfeasibleReasons& found) {
+/// Whether the stages of groups end behind K as packing pads it.
+bool ends_behind(const Config& config, std::int64_t k) {
+  const std::uint32_t padded_k = weight_k_blocks(config.numerics, narrow(k)) * weight_block_k(config.numerics);
+  return !config.dense && k_steps(config, narrow(k)) * stage_k(config) > padded_k;
+}
+
+/// The next K, whole blocks further, whose stages do not.
+std::int64_t in_whole_stages(const Config& config, std::int64_t k) {
+  while (ends_behind(config, k)) {
+    k += weight_block_k(config.numerics);
+  }
+  return k;
+}
+
+/// Whole stages fill K as packing pads it, or with groups end before.
+void check_stage(const ProductProblem& problem, const Config& config, InfeasibleReasons& found) {
   const int walked_k = static_cast<int>(stage_k(config)) * stages_at_once(config);
-  if (const auto padded_k = static_cast<int>(k_block_multiple * block_k); padded_k % walked_k != 0) {
-    found.say("tile: {} along K a stage do not divide the {} to which weights are padded", walked_k, padded_k);
+  if (const auto multiple = static_cast<int>(k_block_multiple * block_k); config.dense && multiple % walked_k != 0) {
+    found.say("tile: {} along K a stage do not divide the {} to which weights are padded", walked_k, multiple);
+  }
+  if (ends_behind(config, problem.k)) {
+    found.say("tile: stages of {} along K end behind K = {} as weights are padded", walked_k, problem.k);
   }
 }
 
@@ -46,9 +63,8 @@ void check_grouped(const ProductProblem& problem, const Config& config, const De
     found.say("fast: masked tokens of {} are not quantized, contiguous and gathered ones are",
               thresher::name(problem.a));
   }
-  const int stage_blocks = config.blocks_per_slot * stages_at_once(config);
   check_tiles(problem, shape_of(config), {config.static_tiles, config.least_tokens},
-              weight_k_blocks(config.numerics, narrow(problem.k)) / stage_blocks, found);
+              k_steps(config, narrow(problem.k)) / static_cast<u32>(stages_at_once(config)), found);
   check_split(shape_of(config), config.block_tokens, config.block_tokens / 2, found);
   check_block({.shape = shape_of(config),
                .blocks_resident = config.blocks_resident,
@@ -235,12 +251,15 @@ struct Family : ProductFamily<Family, Config> {
                              device.multiprocessors);
     }
     found.insert(found.end(), few.begin(), few.end());
+    for (Config& config : found) {
+      config = fitted(config, narrow(problem.k));
+    }
     return found;
   }
   static std::vector<std::string> infeasible_reasons(const ProductProblem& problem, const Config& config,
                                                      const DeviceSpec& device) {
     InfeasibleReasons found;
-    check_stage(config, found);
+    check_stage(problem, config, found);
     check_groups(problem, tile_widths_of(config), tile_outputs(config), found);
     if (config.dense) {
       check_dense(config, device, found);
@@ -263,17 +282,17 @@ struct Family : ProductFamily<Family, Config> {
   static std::int64_t k_granule(const Config&) { return 16; }
   /// One more than the stages, for each half of a split, and `rest`.
   static ProductProblem multi_tile_sample(const ProductProblem& problem, const Config& config, std::int64_t rest) {
+    const std::int64_t k = std::int64_t{stage_k(config)} * (config.split_k * config.stages + 1);
     return with_extents(problem, {.experts = 5,
                                   .rows = config.dense ? config.block_tokens + 1 : 2 * config.block_tokens + 21,
                                   .n = tile_outputs(config) + 5,
-                                  .k = std::int64_t{stage_k(config)} * (config.split_k * config.stages + 1) + rest});
+                                  .k = in_whole_stages(config, k + rest)});
   }
   static ProductProblem smallest_sample(const ProductProblem& problem, const Config& config) {
     const std::int64_t other_parts = config.dense ? 0 : (config.split_k - 1) * stages_at_once(config);
-    return with_extents(problem, {.experts = 3,
-                                  .rows = config.dense ? 1 : 2,
-                                  .n = 1,
-                                  .k = std::int64_t{stage_k(config)} * other_parts + k_granule(config)});
+    const std::int64_t least_k = std::int64_t{stage_k(config)} * other_parts + k_granule(config);
+    return with_extents(problem,
+                        {.experts = 3, .rows = config.dense ? 1 : 2, .n = 1, .k = in_whole_stages(config, least_k)});
   }
   static pipeline::Shape profile_shape(const Config& config) { return shape_of(config); }
 

@@ -259,6 +259,15 @@ inline std::vector<Config> grouped_default_configs() {
   return found;
 }
 
+/// Stages of three blocks, where those of four end further behind K.
+constexpr Config fitted(const Config& config, std::uint32_t k) {
+  Config three = config;
+  three.blocks_per_slot = 3;
+  three.stages = config.stages * 4 / 3;
+  const auto walked_k = [&](const Config& c) { return k_steps(c, k) * stage_k(c); };
+  return config.blocks_per_slot == 4 && walked_k(three) < walked_k(config) ? three : config;
+}
+
 // --- both
 
 /// Small tiles of both numerics and every overlap, for the emulator.
@@ -331,7 +340,13 @@ inline constexpr std::array small_configs{
            .static_tiles = true,
            .split_k = 8,
            .overlap = Overlap::block},
-    Config{.dense = false, .gathered = true, .block_tokens = 8, .stages = 2, .split_k = 3, .overlap = Overlap::none},
+    Config{.dense = false,
+           .gathered = true,
+           .block_tokens = 8,
+           .blocks_per_slot = 3,
+           .stages = 2,
+           .split_k = 2,
+           .overlap = Overlap::none},
     Config{.dense = false,
            .numerics = Numerics::fast,
            .output = Number::bf16,

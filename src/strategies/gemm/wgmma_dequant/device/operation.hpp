@@ -31,7 +31,7 @@ class StageOperands {
   static constexpr int blocks_per_slot = config.blocks_per_slot;
   static constexpr int steps_per_block = Operand::steps;
   static constexpr int slots_together = stages_at_once(config);
-  static_assert(k_block_multiple * block_k % (slots_together * stage_k(config)) == 0);
+  static_assert(!config.dense || k_block_multiple * block_k % (slots_together * stage_k(config)) == 0);
 
   static TH_DEVICE Packed fetch(Shared<u8> slot, int block, u32 warpgroup) {
     const Shared<u8> weights = slot.offset_bytes(token_bytes(config) + warpgroup * warpgroup_weight_bytes(config));
@@ -218,7 +218,7 @@ class GroupedOperation {
   TH_DEVICE explicit GroupedOperation(const GroupedParams& params) : params_(params) {}
 
   TH_DEVICE const pipeline::Groups& groups() const { return params_.groups.groups; }
-  TH_DEVICE u32 k_steps() const { return params_.k_blocks / config.blocks_per_slot; }
+  TH_DEVICE u32 k_steps() const { return params_.k_steps; }
   TH_DEVICE Global<u64> profile() const { return params_.profile; }
 
   TH_DEVICE void prefetch() const {
