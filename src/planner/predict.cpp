@@ -138,7 +138,9 @@ MainLoop main_loop(const TiledKernel& kernel, const Walk& walked, const Where& w
   const Combined step = clocks_per_step(kernel, walked, where);
   const double in_flight = kernel.loads_in_flight * walked.resident;
   const double latency = in_flight > 0 ? where.calibration.load_latency_clocks / in_flight : 0;
-  const double compute_us = microseconds(std::max(step.clocks, latency) * walked.steps, clock_ghz);
+  const auto ends = static_cast<double>(step.bound == Bound::matrix ? 0 : ceil_div(walked.rounds, walked.resident));
+  const double compute_us =
+      microseconds(std::max(step.clocks, latency) * walked.steps + kernel.end_clocks * ends, clock_ghz);
   const double dram_us = memory_us(kernel, where, clock_ghz);
   if (dram_us > compute_us) {
     return {dram_us, Bound::memory};

@@ -50,6 +50,9 @@ struct TiledKernel {
   double steps = 0;            ///< of the block with the most
   double all_steps = 0;        ///< of all blocks in total if they are unequal; 0 if they are equal
   double tiles_per_block = 1;  ///< output tiles
+  /// Measured: from a tile's last product to the next one's first, where products do not bound the loop. Blocks of a
+  /// multiprocessor come to it together. 0 if not measured.
+  double end_clocks = 0;
   /// Loads in flight while a stage is read. A ring of n stages that releases each a step late has n − 1.5. 0 if all
   /// loads are issued before the first step.
   double loads_in_flight = 0;

@@ -101,6 +101,19 @@ TEST(Predict, AClusterFillsAMultiprocessorBeforeTheNext) {
   EXPECT_EQ(rounds(), 1);
 }
 
+TEST(Predict, BlocksOfAMultiprocessorComeToTheEndsOfTilesTogether) {
+  const DeviceSpec& device = device_spec("H200");
+  strategies::TiledKernel kernel;
+  kernel.step.instructions = 1000;
+  kernel.blocks = 4 * device.multiprocessors;
+  kernel.steps = 8;
+  kernel.blocks_per_multiprocessor = 2;
+  const auto main_us = [&] { return predict({.parts = {kernel}}, device).parts.main_us; };
+  const double before_us = main_us();
+  kernel.end_clocks = 1000 * device.burst_clock_ghz;
+  EXPECT_NEAR(main_us(), before_us + 2, 1e-6);
+}
+
 TEST(Predict, PartsAddUpToTheTime) {
   for (const DeviceSpec& device : device_specs()) {
     for (const Format b : {Format::fp16, Format::nvfp4}) {

@@ -73,6 +73,7 @@ TiledKernel kernel_of(const ProductProblem& problem, const TileWork& tile, doubl
   kernel.dependent_launch = tile.dependent_launch;
   kernel.persistent = tile.persistent;
   kernel.streams_weights = true;
+  kernel.end_clocks = tile.end_clocks;
   kernel.dram_share = tile.dram_share;
   return kernel;
 }

@@ -66,7 +66,8 @@ struct TileWork {
   bool tma_stores = false;
   bool hides_epilogue = false;  ///< under the next tile's products
   bool dependent_launch = false;
-  double dram_share = 0;  ///< strategies/work_model.hpp
+  double end_clocks = 0;  ///< strategies/work_model.hpp, as the next
+  double dram_share = 0;
 };
 [[nodiscard]] TiledKernel tiled_kernel(const ProductProblem& problem, const TileWork& tile);
 
