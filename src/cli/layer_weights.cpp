@@ -135,9 +135,10 @@ void LayerWeights::load_stacks(const formats::Checkpoint& checkpoint, ScaleLayou
 
 void LayerWeights::load_blocks(const formats::Checkpoint& checkpoint, const Device& device) {
   order_ = GateUpOrder::interleaved;
-  for (const std::string& name : {names_.gate_up, names_.down}) {
+  for (const auto& [name, bias] :
+       {std::pair{names_.gate_up, names_.gate_up_bias}, std::pair{names_.down, names_.down_bias}}) {
     matrices_.emplace_back(formats::load_mxfp4_blocks(checkpoint, name), device);
-    load_bias(checkpoint, name + "_bias", device);
+    load_bias(checkpoint, bias, device);
   }
 }
 

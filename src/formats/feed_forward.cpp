@@ -145,8 +145,27 @@ FeedForwardNames of_all_experts(const Checkpoint& checkpoint, const std::string&
           .kind = kind,
           .gate_up = gate_up,
           .down = down,
+          .gate_up_bias = gate_up + "_bias",
+          .down_bias = down + "_bias",
           .is_gpt_oss = kind == FeedForwardKind::blocks || has_bias(checkpoint, gate_up) || has_bias(checkpoint, down),
           .left_out = beside_experts(checkpoint, block)};
+}
+
+/// MXFP4 blocks under the names that the gpt-oss package reads. No name has "layers." in it.
+std::optional<FeedForwardNames> of_gpt_oss_itself(const Checkpoint& checkpoint, std::int64_t layer) {
+  const std::string block = fmt::format("block.{}.mlp", layer);
+  if (!checkpoint.has(block + ".mlp1_weight.blocks")) {
+    return std::nullopt;
+  }
+  return FeedForwardNames{.prefix = "",
+                          .block = block,
+                          .has_experts = true,
+                          .kind = FeedForwardKind::blocks,
+                          .gate_up = block + ".mlp1_weight",
+                          .down = block + ".mlp2_weight",
+                          .gate_up_bias = block + ".mlp1_bias",
+                          .down_bias = block + ".mlp2_bias",
+                          .is_gpt_oss = true};
 }
 
 /// The layers with names that begin with `prefix` and "layers.N.", dense ones and MoE experts.
@@ -237,6 +256,14 @@ std::set<std::string> chosen(const Checkpoint& checkpoint, std::int64_t layer, s
 FeedForwardNames feed_forward_names(const Checkpoint& checkpoint, std::int64_t layer,
                                     const std::optional<std::string>& prefix) {
   std::set<std::string> prefixes = prefixes_of(checkpoint, layer);
+  if (prefixes.empty() && !prefix) {
+    if (std::optional<FeedForwardNames> own = of_gpt_oss_itself(checkpoint, layer)) {
+      refuse_beside(
+          checkpoint, own->block,
+          {own->gate_up, own->down, own->gate_up_bias, own->down_bias, own->block + ".norm", own->block + ".gate"});
+      return *std::move(own);
+    }
+  }
   if (prefixes.empty()) {
     reject(fmt::format("{} has no layer {}: no name has layers.{}. in it; it has {}", checkpoint.title(), layer, layer,
                        checkpoint.listing("model.layers.")));

@@ -29,10 +29,12 @@ struct FeedForwardNames {
   bool has_experts = false;
   FeedForwardKind kind = FeedForwardKind::matrices;
   std::vector<FeedForwardMatrices> matrices{};  ///< of each expert, or of the dense layer; otherwise empty
-  /// For the other kinds, without endings. Blocks have `gate_up`_blocks, `gate_up`_scales and `gate_up`_bias, with
+  /// For the other kinds, without endings. Blocks are `gate_up`_blocks and `gate_up`_scales, or with a dot, with
   /// interleaved rows of gate and up, and the same for `down`.
   std::string gate_up{};
   std::string down{};
+  std::string gate_up_bias{};  ///< of blocks, with its ending
+  std::string down_bias{};
   bool is_gpt_oss = false;  ///< blocks, or stacks with biases, which no other family has
   std::string left_out{};   ///< another part beside the experts that adds to the layer: "shared_experts"
 
@@ -46,7 +48,7 @@ struct FeedForwardNames {
 ///   X.mlp.experts.E.{gate,up,down}_proj  Qwen, DeepSeek, GLM;
 ///   X.block_sparse_moe.experts.E.{w1,w3,w2}  Mixtral, and behind feed_forward and ffn too (DeepSeek-V4);
 ///   X.mlp.experts.{gate_up,down}_proj    all experts in one tensor, as Transformers 5 saves them;
-///   X.mlp.experts.{gate_up,down}_proj_blocks  gpt-oss;
+///   X.mlp.experts.{gate_up,down}_proj_blocks  gpt-oss, and block.N.mlp.{mlp1,mlp2}_weight.blocks under its own names;
 ///   X.mlp.{up,down}_proj, X.mixer.{up,down}_proj and X.mixer.experts.E.{up,down}_proj  Nemotron, without a gate.
 /// Several layers may have one number: `prefix` then selects one, with or without a final dot. Throws
 /// Error(invalid_argument) with a sentence that says what there is. It rejects a layer that is missing, lacks an

@@ -29,9 +29,11 @@ LocatedTensor part(const Checkpoint& checkpoint, const std::string& name, std::s
 }  // namespace
 
 Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name) {
+  const std::string base(name);
+  const char* const sign = checkpoint.has(base + ".blocks") ? "." : "_";
   const LocatedTensor blocks =
-      part(checkpoint, fmt::format("{}_blocks", name), 4, "[experts, rows, K/32, 16], two e2m1 a byte");
-  const LocatedTensor scales = part(checkpoint, fmt::format("{}_scales", name), 3, "[experts, rows, K/32]");
+      part(checkpoint, base + sign + "blocks", 4, "[experts, rows, K/32, 16], two e2m1 a byte");
+  const LocatedTensor scales = part(checkpoint, base + sign + "scales", 3, "[experts, rows, K/32]");
   const std::vector<std::int64_t>& shape = blocks.tensor->shape;
   if (shape[3] != mxfp4_block_bytes) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}, but must have {} bytes in its last dimension, {} values",
@@ -42,8 +44,7 @@ Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name) {
                 fmt::format("{}, but must be U8 [{}, {}, {}] beside {}", described_with_type(scales), shape[0],
                             shape[1], shape[2], described(blocks)));
   }
-  const std::string base(name);
-  refuse_parts_beside(checkpoint, base, std::array{base + "_blocks", base + "_scales", base + "_bias"});
+  refuse_parts_beside(checkpoint, base, std::array{base + sign + "blocks", base + sign + "scales", base + "_bias"});
   Stack stack;
   stack.source_ = described(blocks);
   stack.shape_ = {shape[0], shape[1], size_product(shape[2], mxfp4_block)};

@@ -74,7 +74,8 @@ class Stack {
 [[nodiscard]] Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> names, ScaleLayout layout);
 
 /// MXFP4 weights of all experts in gpt-oss's form, held as hold_mxfp4 does. NAME_blocks is U8 [E,rows,K/32,16] with two
-/// e2m1 per byte, the low half first; NAME_scales is U8 [E,rows,K/32]. Throws like load_stack and hold_mxfp4.
+/// e2m1 per byte, the low half first; NAME_scales is U8 [E,rows,K/32]. Or NAME.blocks and NAME.scales. Throws like
+/// load_stack and hold_mxfp4.
 [[nodiscard]] Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name);
 
 /// These values as F32 [n].

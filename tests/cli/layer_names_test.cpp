@@ -257,6 +257,22 @@ TEST_F(LayerNames, Bf16ExpertsOfGptOss) {
                });
 }
 
+/// Under gpt-oss's own names the router and the norm in front of it are known, and nothing else is.
+TEST_F(LayerNames, OwnNamesOfGptOssHaveNothingElse) {
+  const std::string block = "block.4.mlp.";
+  LayerFile file;
+  file.add(block + "mlp1_weight.blocks", Dtype::u8, {1, 64, 1, 16}, std::vector<std::uint8_t>(1024));
+  file.add(block + "norm.scale", Dtype::f32, {32}, std::vector<float>(32));
+  file.save(folder_ / "model.safetensors");
+  save_tokens();
+  expect_refusal("--layer 4 --checkpoint model.safetensors", "no tensor 'block.4.mlp.mlp1_weight.scales'");
+  expect_refusal("--layer 5 --checkpoint model.safetensors", "no layer 5");
+  file.add(block + "mlp1_gain", Dtype::f32, {32}, std::vector<float>(32));
+  file.save(folder_ / "model.safetensors");
+  expect_refusal("--layer 4 --checkpoint model.safetensors",
+                 "'block.4.mlp.mlp1_gain' beside 'block.4.mlp.mlp1_weight'");
+}
+
 TEST_F(LayerNames, APrefixChoosesAmongLayersOfOneNumber) {
   LayerFile file;
   file.add_layer("model.layers.0.mlp.", experts_[0]);

@@ -57,7 +57,7 @@ def calibrate(linear):
     if hasattr(linear, "weight_global_scale"):
         linear.weight_global_scale.data = generate_gparam(weight.min(), weight.max())
     group = args.group_size or weight.numel()
-    groups = weight.reshape(ROWS, -1, group) if args.group_size else weight.reshape(1, 1, group)
+    groups = weight.reshape(len(weight), -1, group) if args.group_size else weight.reshape(1, 1, group)
     scale, _ = calculate_qparams(
         groups.amin(-1), groups.amax(-1), args, global_scale=getattr(linear, "weight_global_scale", None)
     )
@@ -69,7 +69,8 @@ def calibrate(linear):
 
 def widened(linear):
     """As the package decompresses NVFP4 and MXFP4, but in F32, where it takes BF16."""
-    values = unpack_fp4_from_uint8(linear.weight_packed, ROWS, K, dtype=torch.float32)
+    packed = linear.weight_packed
+    values = unpack_fp4_from_uint8(packed, packed.shape[0], 2 * packed.shape[1], dtype=torch.float32)
     scale = linear.weight_scale
     return dequantize(
         x_q=values, scale=(decompress_mx_scale(scale) if scale.dtype == torch.uint8 else scale).float(),
