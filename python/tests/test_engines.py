@@ -516,6 +516,15 @@ def test_scales_that_are_powers_of_two_as_exponents():
     x = numbers(np.random.default_rng(9), 7, K)
     plain, short = (engines.fp8_linears(values, one, [N], torch.bfloat16) for one in (powers, powers.to(torch.float8_e8m0fnu)))
     assert torch.equal(plain(x), short(x))
+    assert torch.equal(thresher.Fp8(values, powers.to(torch.float8_e8m0fnu), per="block").scales, powers)
+    weights = {name: one if one.dtype != torch.float32 else torch.exp2(torch.floor(torch.log2(one)))
+               for name, one in fp8_weights(np.random.default_rng(7), 2)[0].items()}
+    results = []
+    for dtype in (torch.float32, torch.float8_e8m0fnu):
+        w13, w2 = ((weights[f"w{of}_weight"], weights[f"w{of}_weight_scale_inv"].to(dtype)) for of in ("13", "2"))
+        layer = engines.fp8_experts(w13, w2, torch.bfloat16)
+        results.append(layer(x, torch.arange(7)[:, None] % 2, torch.ones(7, 1)))
+    assert torch.equal(*results)
 
 
 @torch.inference_mode()

@@ -65,6 +65,9 @@ def test_scaled_operands(normal, random):
     check("dual_gemm", normal(5, 64), nvfp4(24), nvfp4(24))
     check("dual_gemm", nvfp4(5), nvfp4(24), nvfp4(24))
     check("dual_gemm", fp8(5), fp8(24), fp8(24))
+    powers = jnp.asarray(np.exp2(np.arange(-8.0, 16.0)), jnp.float32)
+    plain, short = (thresher.Fp8(fp8(24).values, one, per="row") for one in (powers, powers.astype(jnp.float8_e8m0fnu)))
+    assert short.scales.dtype == jnp.float32 and (short.scales == plain.scales).all()
 
 
 def test_grouped(normal):

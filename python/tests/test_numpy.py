@@ -141,6 +141,19 @@ def test_fp8_weights_and_tokens(random, per, codes):
 
 
 @pytest.mark.parametrize("per", ["tensor", "row", "block"])
+def test_fp8_scales_may_be_exponents_alone(random, per):
+    short = np.array([2**-3, 2**-127, 2.0, 1.0], np.float32).astype(ml_dtypes.float8_e8m0fnu)
+    b = thresher.Fp8(np.zeros((4, 32), np.uint8), short.reshape(4, 1), per=per)
+    assert b.scales.dtype == np.float32
+    np.testing.assert_array_equal(b.scales, np.exp2(np.array([[-3], [-127], [1], [0]], np.float32)))
+    b, dense = fp8(random, (150, 272), per)
+    powers = np.exp2(np.round(np.log2(b.scales)))
+    plain, short = (tn.gemm(dense[:3].astype(np.float16), thresher.Fp8(b.values, one, per=per))
+                    for one in (powers, powers.astype(ml_dtypes.float8_e8m0fnu)))
+    np.testing.assert_array_equal(plain, short)
+
+
+@pytest.mark.parametrize("per", ["tensor", "row", "block"])
 def test_grouped_fp8(random, per):
     (a, dense_a), (b, dense_b) = fp8(random, (7, 144), per, True), fp8(random, (2, 130, 144), per)
     offsets = np.array([0, 3, 7], np.int32)

@@ -11,11 +11,16 @@ def described(values: Any, elements_per_value: int = 1) -> str:
     return str([*shape[:-1], elements_per_value * shape[-1]])
 
 
+def _widened(scales: Any) -> Any:
+    return scales.float() if hasattr(scales, "float") else scales.astype("float32")
+
+
 class Fp8:
     """A matrix [rows, K], or a stack [E, rows, K], in FP8: element = e4m3 value × float32 scale.
 
     values: float8_e4m3fn (of NumPy the type of ml_dtypes) or uint8, its bits: [rows, K], K a multiple of 16.
-    scales: float32, contiguous; they multiply, as checkpoints' weight_scale and weight_scale_inv do.
+    scales: float32, contiguous; they multiply, as checkpoints' weight_scale and weight_scale_inv do. Those of the type float8_e8m0fnu,
+        powers of two, become a new float32 array here.
     per: what one scale is of, and so the shape of the scales; a stack has E before it.
         "tensor": of the whole matrix: one element.
         "row": of one row: [rows] or [rows, 1].
@@ -27,7 +32,7 @@ class Fp8:
 
     def __init__(self, values: Any, scales: Any, *, per: str, scale_layout: str = "row_major"):
         self.values = values
-        self.scales = scales
+        self.scales = _widened(scales) if "float8_e8m0fnu" in str(getattr(scales, "dtype", "")) else scales
         self.per = per
         self.scale_layout = scale_layout
 
