@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -87,9 +88,13 @@ void measure(const std::string& command) {
 
   KernelProcess process(options, load);
   const std::uint32_t binding = process.next_number();
-  process.ask_later(Writer(Ask::bind).put(binding));
+  constexpr std::array<std::byte, 256> call{};
+  Writer about(Ask::bind);
+  about.put(binding);
+  put(about, CallLayout{call.size(), {}});
+  process.ask_later(std::move(about));
   for (std::size_t set = 0; set < Activations::calls; ++set) {
-    process.ask_later(Writer(Ask::add_calls).put(binding).put(thresher_own_dual_gemm{}));
+    process.ask_later(Writer(Ask::add_calls).put(binding).put_bytes(call));
   }
   (void)process.ask(Writer(Ask::complete).put(binding));
   const KernelProcess::Sets empty{{{}}, {{}}};

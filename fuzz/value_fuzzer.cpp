@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 3:
       fuzz::understood([&] {
         constexpr std::int64_t most = std::int64_t{1} << 62;
-        const std::int64_t value = arena::user_kernels::evaluate(first, {7, 24, 32});
+        const std::int64_t value = arena::user_kernels::evaluate(first, {{"m", 7}, {"n", 24}, {"k", 32}});
         fuzz::require(value >= -most && value <= most);
       });
       break;

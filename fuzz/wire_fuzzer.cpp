@@ -26,8 +26,10 @@ void read_as_asked(Reader& reader, std::string_view kinds) {
       case 2: fuzz::require(reader.text().size() <= max_message_bytes); break;
       case 3: (void)reader.descriptor(); break;
       default: {
-        auto call = reader.get<thresher_own_dual_gemm>();
-        translate_addresses(call, [](std::uintptr_t address) { return address ^ 1; });
+        const CallLayout layout = read_layout(reader);
+        const std::span<const std::byte> told = reader.get_bytes(layout.bytes);
+        std::vector<std::byte> call(told.begin(), told.end());
+        translate_addresses(call, layout.addresses, [](std::uintptr_t address) { return address ^ 1; });
       }
     }
   }

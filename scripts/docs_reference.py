@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the generated pages of docs/reference from the `thresher` command: command line, knobs and support matrix.
+"""Writes the generated pages of docs/reference from the `thresher` command: command line, arguments of
+kernels, knobs and support matrix.
 
   docs_reference.py [--check] [THRESHER]      (build/default/src/cli/thresher)
 
@@ -75,6 +76,15 @@ def command_line(command):
 
     add([], 2)
     return "\n".join(lines)
+
+
+def kernel_arguments(command):
+    return "\n".join([
+        "# What a kernel of your own is given", "", NOTE, "",
+        "[Kernels of your own](../harness/bring-your-own.md) says how a kernel enters a tournament. It gets a structure of its operation, from",
+        "`thresher/own_kernel.h`, or arrays. A parameter of a Python function is bound by its name. The tensors that every problem has may be bound",
+        "by their place instead, with `out` last. A problem may have a value that is not the one under *without the parameter*. A function without",
+        "that parameter is then refused. `thresher kernel-arguments` prints the tables.", "", command.run("kernel-arguments").stdout])
 
 
 def values(text):
@@ -251,7 +261,7 @@ def main():
     arguments = parser.parse_args()
     command = Command(arguments.thresher)
     stale = []
-    for name, make in (("command-line.md", command_line), ("knobs.md", knobs), ("support-matrix.md", matrix)):
+    for name, make in (("command-line.md", command_line), ("kernel-arguments.md", kernel_arguments), ("knobs.md", knobs), ("support-matrix.md", matrix)):
         text = make(command).rstrip("\n") + "\n"
         path = PAGES / name
         if not path.exists() or path.read_text() != text:

@@ -8,7 +8,8 @@
  *
  *   extern "C" void my_kernel(const thresher_own_dual_gemm* call)
  *
- * It computes C[m,n] = activation(A[m,k] B1[n,k]^T) * (A[m,k] B2[n,k]^T): accumulated in float32, rounded once. */
+ * or the same with the structure of another operation (thresher/own_calls.h). Sums are accumulated in float32 and
+ * rounded once. */
 #pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -18,9 +19,20 @@
 #define THRESHER_OWN_FUNCTION inline
 #endif
 
-enum { THRESHER_OWN_FP32 = 0, THRESHER_OWN_FP16 = 1, THRESHER_OWN_BF16 = 2, THRESHER_OWN_NVFP4 = 4 };
+enum {
+  THRESHER_OWN_FP32 = 0,
+  THRESHER_OWN_FP16 = 1,
+  THRESHER_OWN_BF16 = 2,
+  THRESHER_OWN_FP8_E4M3 = 3,
+  THRESHER_OWN_NVFP4 = 4,
+  THRESHER_OWN_INT32 = 5,
+  THRESHER_OWN_UINT8 = 6,
+  THRESHER_OWN_FP8_TENSOR = 7, /* e4m3, one scale for a matrix: global_scale */
+  THRESHER_OWN_FP8_ROW = 8,    /* e4m3, one float32 for each row */
+  THRESHER_OWN_FP8_BLOCK = 9   /* e4m3, one float32 for each block of scale_rows and scale_columns */
+};
 enum { THRESHER_OWN_SILU = 0, THRESHER_OWN_GELU_TANH = 1, THRESHER_OWN_SWIGLU_CLAMPED = 2, THRESHER_OWN_SITU = 3 };
-enum { THRESHER_OWN_SCALES_ROW_MAJOR = 0, THRESHER_OWN_SCALES_BLOCKED = 1 };
+enum { THRESHER_OWN_SCALES_ROW_MAJOR = 0, THRESHER_OWN_SCALES_BLOCKED = 1, THRESHER_OWN_SCALES_COLUMN_MAJOR = 2 };
 
 /* A row-major matrix. NVFP4: two e2m1 values a byte, the low nibble first; one e4m3 scale for each 16 along a row. */
 struct thresher_own_matrix {
@@ -34,23 +46,23 @@ struct thresher_own_matrix {
   const float* global_scale;   /* multiplies the product; null for 1 */
 };
 
-struct thresher_own_dual_gemm {
-  long long m; /* tokens: rows of A and of C */
-  long long n; /* rows of B1 and B2, columns of C */
-  long long k;
-  thresher_own_matrix a;
-  thresher_own_matrix b1; /* the gate */
-  thresher_own_matrix b2; /* up */
-  void* c;
-  long long c_row_stride; /* elements */
-  int c_format;
-  int activation;
-  float alpha; /* this and the next two: swiglu_clamped alone */
-  float limit;
-  float up_offset;
-  void* workspace; /* what the pitch asked for, with anything in it; null when it asked for nothing */
-  long long workspace_bytes;
+/* A tensor of up to four dimensions. In a stack of matrices [E, rows, columns] the scales of the matrices lie one
+ * behind the other. */
+struct thresher_own_tensor {
+  void* values;              /* null: this problem has none. Inputs are read only */
+  const void* scales;        /* nvfp4: one e4m3 for each block; fp8_row and fp8_block: float32; else null */
+  const float* global_scale; /* multiplies the values; a stack has one for each matrix; null for 1 */
+  long long shape[4];        /* elements; 1 behind the rank */
+  long long strides[4];      /* elements from one index to the next; 0 behind the rank */
+  long long scale_bytes;     /* of all scales together */
+  int rank;
+  int format;
+  int scale_layout;
+  int scale_rows; /* one scale is for so many rows, and columns */
+  int scale_columns;
 };
+
+#include "thresher/own_calls.h"
 
 THRESHER_OWN_FUNCTION float thresher_own_from_bits(unsigned bits) {
   union {
@@ -162,24 +174,29 @@ THRESHER_OWN_FUNCTION float thresher_own_global_scale(const thresher_own_matrix*
   return matrix->global_scale ? *matrix->global_scale : 1.0F;
 }
 
-/* From the two sums to one output: global scales, then the activation. NaN stays NaN. */
-THRESHER_OWN_FUNCTION float thresher_own_finish(const thresher_own_dual_gemm* call, float gate, float up) {
-  gate *= thresher_own_global_scale(&call->a) * thresher_own_global_scale(&call->b1);
-  up *= thresher_own_global_scale(&call->a) * thresher_own_global_scale(&call->b2);
-  if (call->activation == THRESHER_OWN_SILU) {
+/* The activation of a gate times up; alpha, limit and up_offset are swiglu_clamped's. NaN stays NaN. */
+THRESHER_OWN_FUNCTION float thresher_own_activation(int activation, float alpha, float limit, float up_offset,
+                                                    float gate, float up) {
+  if (activation == THRESHER_OWN_SILU) {
     return gate / (1.0F + expf(-gate)) * up;
   }
-  if (call->activation == THRESHER_OWN_GELU_TANH) {
+  if (activation == THRESHER_OWN_GELU_TANH) {
     const float inner = 0.7978845608F * (gate + 0.044715F * gate * gate * gate);
     return 0.5F * gate * (1.0F + tanhf(inner)) * up;
   }
-  const float limit = call->limit;
-  if (call->activation == THRESHER_OWN_SITU) {
-    return call->alpha * tanhf(gate / call->alpha) / (1.0F + expf(-gate)) * (limit * tanhf(up / limit));
+  if (activation == THRESHER_OWN_SITU) {
+    return alpha * tanhf(gate / alpha) / (1.0F + expf(-gate)) * (limit * tanhf(up / limit));
   }
   const float clamped_gate = gate > limit ? limit : gate;
   const float clamped_up = up > limit ? limit : up < -limit ? -limit : up;
-  return clamped_gate / (1.0F + expf(-call->alpha * clamped_gate)) * (clamped_up + call->up_offset);
+  return clamped_gate / (1.0F + expf(-alpha * clamped_gate)) * (clamped_up + up_offset);
+}
+
+/* From the two sums to one output: global scales, then the activation. */
+THRESHER_OWN_FUNCTION float thresher_own_finish(const thresher_own_dual_gemm* call, float gate, float up) {
+  gate *= thresher_own_global_scale(&call->a) * thresher_own_global_scale(&call->b1);
+  up *= thresher_own_global_scale(&call->a) * thresher_own_global_scale(&call->b2);
+  return thresher_own_activation(call->activation, call->alpha, call->limit, call->up_offset, gate, up);
 }
 
 /* Writes C[row, column]. */
@@ -192,5 +209,82 @@ THRESHER_OWN_FUNCTION void thresher_own_store(const thresher_own_dual_gemm* call
     ((unsigned short*)call->c)[place] = thresher_own_float_to_fp16(value);
   } else {
     ((unsigned short*)call->c)[place] = thresher_own_float_to_bf16(value);
+  }
+}
+
+/* The place of an element, in elements from the first. */
+THRESHER_OWN_FUNCTION long long thresher_own_place(const thresher_own_tensor* tensor, long long i0, long long i1,
+                                                   long long i2, long long i3) {
+  return i0 * tensor->strides[0] + i1 * tensor->strides[1] + i2 * tensor->strides[2] + i3 * tensor->strides[3];
+}
+
+/* The value at a place, exact, WITHOUT any scale. */
+THRESHER_OWN_FUNCTION float thresher_own_value(const thresher_own_tensor* tensor, long long place) {
+  switch (tensor->format) {
+    case THRESHER_OWN_FP32: return ((const float*)tensor->values)[place];
+    case THRESHER_OWN_FP16: return thresher_own_fp16_to_float(((const unsigned short*)tensor->values)[place]);
+    case THRESHER_OWN_BF16:
+      return thresher_own_from_bits((unsigned)((const unsigned short*)tensor->values)[place] << 16);
+    case THRESHER_OWN_NVFP4: {
+      const unsigned pair = ((const unsigned char*)tensor->values)[place / 2];
+      return thresher_own_e2m1_to_float(place % 2 == 0 ? pair & 0xFU : pair >> 4);
+    }
+    case THRESHER_OWN_INT32: return (float)((const int*)tensor->values)[place];
+    case THRESHER_OWN_UINT8: return (float)((const unsigned char*)tensor->values)[place];
+    default: return thresher_own_e4m3_to_float(((const unsigned char*)tensor->values)[place]);
+  }
+}
+
+THRESHER_OWN_FUNCTION int thresher_own_integer(const thresher_own_tensor* tensor, long long place) {
+  return ((const int*)tensor->values)[place];
+}
+
+/* The scale of an element of a matrix, or of matrix `index` of a stack; 1 without scales. */
+THRESHER_OWN_FUNCTION float thresher_own_block_scale(const thresher_own_tensor* tensor, long long index, long long row,
+                                                     long long column) {
+  if (!tensor->scales) {
+    return 1.0F;
+  }
+  const int is_stack = tensor->rank == 3;
+  const long long rows = is_stack ? tensor->shape[1] : tensor->shape[0];
+  const long long columns = is_stack ? tensor->shape[2] : tensor->shape[1];
+  const long long blocks = (columns + tensor->scale_columns - 1) / tensor->scale_columns;
+  const long long of_a_matrix = tensor->scale_bytes / (is_stack ? tensor->shape[0] : 1);
+  const long long block = column / tensor->scale_columns;
+  const long long block_row = row / tensor->scale_rows;
+  const char* const scales = (const char*)tensor->scales + index * of_a_matrix;
+  long long offset = block_row * blocks + block;
+  if (tensor->scale_layout == THRESHER_OWN_SCALES_BLOCKED) {
+    offset =
+        ((row / 128) * ((blocks + 3) / 4) + block / 4) * 512 + (row % 32) * 16 + ((row % 128) / 32) * 4 + block % 4;
+  } else if (tensor->scale_layout == THRESHER_OWN_SCALES_COLUMN_MAJOR) {
+    offset = block * ((rows + 3) / 4 * 4) + block_row;
+  }
+  return tensor->format == THRESHER_OWN_NVFP4
+             ? thresher_own_e4m3_to_float(((const unsigned char*)(const void*)scales)[offset])
+             : ((const float*)(const void*)scales)[offset];
+}
+
+/* Element [row, column] of a matrix, or of matrix `index` of a stack, WITHOUT the global scale. */
+THRESHER_OWN_FUNCTION float thresher_own_element(const thresher_own_tensor* tensor, long long index, long long row,
+                                                 long long column) {
+  const long long place = tensor->rank == 3 ? thresher_own_place(tensor, index, row, column, 0)
+                                            : thresher_own_place(tensor, row, column, 0, 0);
+  return thresher_own_value(tensor, place) * thresher_own_block_scale(tensor, index, row, column);
+}
+
+/* The global scale of a tensor, or of matrix `index` of a stack. */
+THRESHER_OWN_FUNCTION float thresher_own_scale_of(const thresher_own_tensor* tensor, long long index) {
+  return tensor->global_scale ? tensor->global_scale[tensor->rank == 3 ? index : 0] : 1.0F;
+}
+
+/* Rounds once to the tensor's format: fp32, fp16 or bf16. */
+THRESHER_OWN_FUNCTION void thresher_own_put(const thresher_own_tensor* tensor, long long place, float value) {
+  if (tensor->format == THRESHER_OWN_FP32) {
+    ((float*)tensor->values)[place] = value;
+  } else if (tensor->format == THRESHER_OWN_FP16) {
+    ((unsigned short*)tensor->values)[place] = thresher_own_float_to_fp16(value);
+  } else {
+    ((unsigned short*)tensor->values)[place] = thresher_own_float_to_bf16(value);
   }
 }

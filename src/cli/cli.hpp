@@ -23,6 +23,7 @@ void add_doctor(CLI::App& app, Context& context);
 void add_compile_confined(CLI::App& app, Context& context);
 /// Internal: a tournament starts it to run a user kernel.
 void add_serve_calls(CLI::App& app, Context& context);
+void add_kernel_arguments(CLI::App& app, Context& context);
 void add_ledger(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 /// `attention` under `run`.

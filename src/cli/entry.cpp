@@ -97,6 +97,7 @@ int run(int argc, const char* const* argv) {
   add_tournament(app, context);
   add_compile_confined(app, context);
   add_serve_calls(app, context);
+  add_kernel_arguments(app, context);
   add_ledger(app, context);
   add_report(app, context);
   add_warm(app, context);

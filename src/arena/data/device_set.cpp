@@ -81,11 +81,11 @@ const DeviceSet::Part& DeviceSet::part(std::string_view name) const {
   throw Error(ErrorCode::internal, fmt::format("an input set has no buffer {}", name));
 }
 
-std::vector<std::span<std::byte>> DeviceSet::places_of(const std::string& input) const {
+std::vector<std::span<std::byte>> DeviceSet::places_of(const std::string& tensor) const {
   std::vector<std::span<std::byte>> places;
   for (const Part& known : parts_) {
-    if (!known.is_output && known.buffer->bytes() > 0 &&
-        (known.name == input || known.name == input + " scales" || known.name == input + " global scale")) {
+    if (known.buffer->bytes() > 0 &&
+        (known.name == tensor || known.name == tensor + " scales" || known.name == tensor + " global scale")) {
       places.emplace_back(static_cast<std::byte*>(known.buffer->data()), known.buffer->bytes());
     }
   }

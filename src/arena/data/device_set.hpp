@@ -37,8 +37,10 @@ class DeviceSet {
   /// Null when there is none of that name.
   [[nodiscard]] const Tensor* find(std::string_view name) const noexcept;
 
-  /// The memory of the input: its values and, if it has them, its scales and its global scale.
-  [[nodiscard]] std::vector<std::span<std::byte>> places_of(const std::string& input) const;
+  [[nodiscard]] const std::vector<std::pair<std::string, Tensor>>& tensors() const noexcept { return tensors_; }
+
+  /// The memory of the tensor: its values and, if it has them, its scales and its global scale.
+  [[nodiscard]] std::vector<std::span<std::byte>> places_of(const std::string& tensor) const;
 
   void poison_outputs(std::uint8_t byte);
   [[nodiscard]] std::vector<std::uint8_t> download(std::string_view output) const;

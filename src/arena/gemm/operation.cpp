@@ -1,9 +1,9 @@
 // The products in the arena, which are operations of one class: the dual GEMM, the GEMM, the grouped dual GEMM and the
-// grouped GEMM. Users bring kernels for the dual GEMM, `plan` is fitted and tuned for it, and its kernels can be looked
-// into.
+// grouped GEMM. `plan` is fitted and tuned for the dual GEMM, and its kernels can be looked into.
 #include <algorithm>
 #include <functional>
 
+#include "arena/gemm/arguments.hpp"
 #include "arena/gemm/fields.hpp"
 #include "arena/gemm/inputs.hpp"
 #include "arena/gemm/judge.hpp"
@@ -12,6 +12,7 @@
 #include "arena/gemm/parts.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "arena/operation/planned_runner.hpp"
+#include "arena/operation/task_bytes.hpp"
 #include "ops/cuda_device_spec.hpp"
 #include "ops/forecast.hpp"
 #include "ops/product_choice.hpp"
@@ -334,7 +335,17 @@ class ProductOperation final : public Operation {
     std::string strategy = runner->first_plan().strategy();
     return {std::move(runner), std::move(strategy)};
   }
-  [[nodiscard]] bool takes_user_kernels() const override { return is_dual_gemm(); }
+
+  [[nodiscard]] std::vector<Argument> arguments(const Problem& problem, const FindTensor& find) const override {
+    return product_arguments(problem.as<ProductTask>(), find);
+  }
+  [[nodiscard]] std::string formats_text(const Problem& problem) const override {
+    return arena::formats_text(problem.as<ProductTask>());
+  }
+  [[nodiscard]] std::string bytes(const Problem& problem) const override { return bytes_of(problem.as<ProductTask>()); }
+  [[nodiscard]] Problem from_bytes(std::string_view bytes) const override {
+    return problem_of(task_from<ProductTask>(bytes));
+  }
 
  private:
   [[nodiscard]] bool is_dual_gemm() const noexcept { return is_dense_ && is_dual_; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "arena/gemm/routing.hpp"
@@ -27,6 +28,10 @@ struct ProductTask {
   std::int64_t skipped = 0;  ///< gathered: of so many rows one has an id outside A; 0: none has
   bool operator==(const ProductTask&) const = default;
 
+  [[nodiscard]] static auto members(auto& task) {
+    return std::tie(task.problem, task.counts, task.routed, task.order, task.bias_format, task.scale_layout,
+                    task.margin, task.is_dense, task.skipped);
+  }
   [[nodiscard]] bool is_dual_gemm() const noexcept { return is_dense && is_gated(problem.activation); }
   [[nodiscard]] std::int64_t owned_rows() const noexcept;
   [[nodiscard]] std::int64_t active_experts() const noexcept;

@@ -16,6 +16,7 @@
 #include "arena/data/device_set.hpp"
 #include "arena/data/distribution.hpp"
 #include "arena/data/host_tensor.hpp"
+#include "arena/operation/argument.hpp"
 #include "arena/operation/contestant_spec.hpp"
 #include "arena/operation/inspector.hpp"
 #include "arena/operation/problem.hpp"
@@ -201,8 +202,15 @@ class Operation {
                                                         const KernelVariant& variant) const;
   /// Whether its suites use one set of inputs that stays in the cache; else they use cold weights.
   [[nodiscard]] virtual bool is_timed_warm() const { return false; }
-  /// Whether pitches may bring kernels of their own for it (docs/harness/bring-your-own.md).
-  [[nodiscard]] virtual bool takes_user_kernels() const { return false; }
+
+  // For user kernels (docs/harness/bring-your-own.md).
+  /// The arguments of a kernel for a call whose tensors `find` knows. Empty: pitches may bring no kernel.
+  [[nodiscard]] virtual std::vector<Argument> arguments(const Problem&, const FindTensor& /*find*/) const { return {}; }
+  /// The problem's formats as pitches name them: "fp16*fp16->fp16".
+  [[nodiscard]] virtual std::string formats_text(const Problem&) const { return ""; }
+  /// A problem as bytes, for another process of this very program, and back.
+  [[nodiscard]] virtual std::string bytes(const Problem& problem) const;
+  [[nodiscard]] virtual Problem from_bytes(std::string_view bytes) const;
 };
 
 }  // namespace thresher::arena

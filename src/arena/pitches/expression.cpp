@@ -23,7 +23,7 @@ constexpr int deepest = 50;
 /// A recursive-descent parser; each function reads operators of one precedence and above.
 class Parser {
  public:
-  Parser(std::string_view text, const Shape& shape) : text_(text), rest_(text), shape_(shape) {}
+  Parser(std::string_view text, const Extents& extents) : text_(text), rest_(text), extents_(extents) {}
 
   std::int64_t all() {
     const std::int64_t value = sum();
@@ -142,18 +142,14 @@ class Parser {
         std::find_if(rest_.begin(), rest_.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '_'; });
     const std::string_view name = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
     rest_.remove_prefix(name.size());
-    if (name == "m") {
-      return shape_.m;
-    }
-    if (name == "n") {
-      return shape_.n;
-    }
-    if (name == "k") {
-      return shape_.k;
+    for (const auto& [known, value] : extents_) {
+      if (known == name) {
+        return value;
+      }
     }
     if (name != "div_up" && name != "min" && name != "max") {
       fail(name.empty() ? fmt::format("a value is missing before \"{}\"", excerpt(rest_))
-                        : fmt::format("\"{}\" is none of m, n, k, div_up, min and max", excerpt(name)));
+                        : fmt::format("\"{}\" is none of {}div_up, min and max", excerpt(name), known_names()));
     }
     require('(');
     const std::int64_t first = sum();
@@ -165,14 +161,23 @@ class Parser {
                            : divided(added(first, second - 1), second);
   }
 
+  /// "m, n, k, ".
+  [[nodiscard]] std::string known_names() const {
+    std::string names;
+    for (const auto& [known, value] : extents_) {
+      names += known + ", ";
+    }
+    return names;
+  }
+
   std::string_view text_;
   std::string_view rest_;
-  const Shape& shape_;
+  const Extents& extents_;
   int depth_ = 0;
 };
 
 }  // namespace
 
-std::int64_t evaluate(std::string_view text, const Shape& shape) { return Parser(text, shape).all(); }
+std::int64_t evaluate(std::string_view text, const Extents& extents) { return Parser(text, extents).all(); }
 
 }  // namespace thresher::arena::user_kernels

@@ -1,20 +1,19 @@
 #pragma once
-/// Whole numbers that depend on a problem's shape, as pitches write them: "div_up(n, 128) * 2".
+/// Whole numbers that depend on a problem's extents, as pitches write them: "div_up(n, 128) * 2".
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace thresher::arena::user_kernels {
 
-struct Shape {
-  std::int64_t m = 1;
-  std::int64_t n = 1;
-  std::int64_t k = 1;
-};
+/// The extents of a problem by name, as m, n and k.
+using Extents = std::vector<std::pair<std::string, std::int64_t>>;
 
-/// Supports + - * / (rounding towards zero) with their usual precedence, parentheses, whole numbers, m, n, k, and the
-/// functions div_up(a, b), min(a, b) and max(a, b). Throws Error(invalid_argument) that quotes the text and names the
-/// fault, including division by zero and numbers beyond 2^62.
-[[nodiscard]] std::int64_t evaluate(std::string_view text, const Shape& shape);
+/// Supports + - * / (rounding towards zero) with their usual precedence, parentheses, whole numbers, the extents, and
+/// the functions div_up(a, b), min(a, b) and max(a, b). Throws Error(invalid_argument) that quotes the text and names
+/// the fault, including division by zero and numbers beyond 2^62.
+[[nodiscard]] std::int64_t evaluate(std::string_view text, const Extents& extents);
 
 }  // namespace thresher::arena::user_kernels

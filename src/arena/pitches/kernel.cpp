@@ -1,13 +1,15 @@
 #include "arena/pitches/kernel.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <set>
 
 #include "arena/config/config.hpp"
+#include "arena/operation/operation.hpp"
+#include "arena/pitches/call_structure.hpp"
 #include "arena/pitches/file_beneath.hpp"
 #include "arena/pitches/kernel_options.hpp"
 #include "core/printable.hpp"
@@ -36,28 +38,42 @@ Language language_of(const ConfigTable& table, const fs::path& source) {
                                    printable(source.string().substr(0, 200))));
 }
 
-/// Evaluates it with a sample shape, so that a mistake shows before anything runs.
-std::string expression(const ConfigTable& table, const std::string& key, const std::string& text, std::int64_t least) {
+/// The first is 1, the others are 16.
+Extents sample_extents(const Operation& operation) {
+  Extents extents = extents_of(arguments_of(operation));
+  for (auto& [name, value] : extents) {
+    value = name == extents.front().first ? 1 : 16;
+  }
+  return extents;
+}
+
+/// Evaluates it with sample extents, so that a mistake shows before anything runs.
+std::string expression(const ConfigTable& table, const std::string& key, const std::string& text, std::int64_t least,
+                       const Extents& sample) {
   std::int64_t value = 0;
   try {
-    value = evaluate(text, {1, 16, 16});
+    value = evaluate(text, sample);
   } catch (const Error& error) {
     table.fail(key, fmt::format("holds {}", error.what()));
   }
   if (value < least) {
-    table.fail(key, fmt::format("holds \"{}\", which is {} for m = 1, n = 16, k = 16, but must be at least {}",
-                                text.substr(0, 120), value, least));
+    std::vector<std::string> values;
+    for (const auto& [name, extent] : sample) {
+      values.push_back(fmt::format("{} = {}", name, extent));
+    }
+    table.fail(key, fmt::format("holds \"{}\", which is {} for {}, but must be at least {}", text.substr(0, 120), value,
+                                fmt::join(values, ", "), least));
   }
   return text;
 }
 
-std::vector<std::string> read_grid(const ConfigTable& table) {
+std::vector<std::string> read_grid(const ConfigTable& table, const Extents& sample) {
   const std::vector<std::string> grid = table.texts("grid");
   if (grid.size() > 3) {
     table.fail("grid", "must have one to three expressions");
   }
   for (const std::string& text : grid) {
-    (void)expression(table, "grid", text, 1);
+    (void)expression(table, "grid", text, 1, sample);
   }
   return grid;
 }
@@ -92,10 +108,10 @@ std::vector<std::string> read_options(const ConfigTable& table, Language languag
   return options;
 }
 
-void read_launch(const ConfigTable& table, Kernel& kernel) {
-  kernel.grid = read_grid(table);
+void read_launch(const ConfigTable& table, const Extents& sample, Kernel& kernel) {
+  kernel.grid = read_grid(table, sample);
   kernel.block = read_block(table);
-  kernel.shared_bytes = expression(table, "shared_bytes", table.text_or("shared_bytes", "0"), 0);
+  kernel.shared_bytes = expression(table, "shared_bytes", table.text_or("shared_bytes", "0"), 0, sample);
   kernel.arch = table.text_or("arch", kernel.arch);
 }
 
@@ -108,20 +124,33 @@ std::string read_framework(const ConfigTable& table) {
   return framework;
 }
 
-std::vector<std::string> read_formats(const ConfigTable& table) {
-  const std::vector<std::string> formats = table.has("formats") ? table.texts("formats") : std::vector<std::string>{};
-  std::set<std::string> known;
-  for (const Format a : formats_given_outside) {
-    for (const Format b : formats_given_outside) {
-      for (const Format out : unscaled_output_formats) {
-        known.insert(formats_text({.a = a, .b = b, .out = out}));
-      }
+/// "fp16*nvfp4->bf16" with every format's name taken out; empty where a word is no format.
+std::string without_formats(const std::string& text) {
+  std::string between;
+  std::string word;
+  for (const char c : text + "\n") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+      word += c;
+      continue;
     }
+    if (!word.empty() && std::none_of(all_formats.begin(), all_formats.end(),
+                                      [&](Format format) { return thresher::name(format) == word; })) {
+      return "";
+    }
+    between += word.empty() ? "" : "?";
+    between += c;
+    word.clear();
   }
+  return between;
+}
+
+std::vector<std::string> read_formats(const ConfigTable& table, const Operation& operation) {
+  const std::vector<std::string> formats = table.has("formats") ? table.texts("formats") : std::vector<std::string>{};
+  const std::string example = operation.formats_text(operation.example());
   for (const std::string& text : formats) {
-    if (!known.contains(text)) {
-      table.fail("formats", fmt::format("holds \"{}\", expected A*B->OUT as in nvfp4*nvfp4->fp16",
-                                        printable(text.substr(0, 100))));
+    if (without_formats(text) != without_formats(example)) {
+      table.fail("formats",
+                 fmt::format("holds \"{}\", expected formats as in {}", printable(text.substr(0, 100)), example));
     }
     if (std::count(formats.begin(), formats.end(), text) > 1) {
       table.fail("formats", fmt::format("holds \"{}\" twice", text));
@@ -155,8 +184,10 @@ std::string read_source(const ConfigTable& table, const fs::path& folder, Langua
 
 }  // namespace
 
-Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
+Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file, const Operation& operation) {
+  const Extents sample = sample_extents(operation);
   Kernel kernel;
+  kernel.operation = operation.name();
   const fs::path folder = fs::path(pitch_file).parent_path();
   kernel.text = read_source(table, folder, kernel.language);
   kernel.source = fs::absolute(folder / table.text("source")).string();
@@ -167,14 +198,14 @@ Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
                            kernel.language == Language::python ? "a" : "an extern \"C\""));
   }
   if (kernel.language == Language::cuda) {
-    read_launch(table, kernel);
+    read_launch(table, sample, kernel);
   }
   if (kernel.language == Language::python) {
     kernel.framework = read_framework(table);
   }
-  kernel.workspace_bytes = expression(table, "workspace_bytes", table.text_or("workspace_bytes", "0"), 0);
+  kernel.workspace_bytes = expression(table, "workspace_bytes", table.text_or("workspace_bytes", "0"), 0, sample);
   kernel.options = read_options(table, kernel.language);
-  kernel.formats = read_formats(table);
+  kernel.formats = read_formats(table, operation);
   kernel.time_limit_s = table.optional_number("time_limit_s");
   if (kernel.time_limit_s && !(*kernel.time_limit_s > 0 && *kernel.time_limit_s <= day_s)) {
     table.fail("time_limit_s", fmt::format("must be greater than 0 and at most {}", day_s));
@@ -183,10 +214,18 @@ Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
   return kernel;
 }
 
-std::string formats_text(const DualGemmProblem& problem) {
-  return fmt::format("{}*{}->{}", name(problem.a), name(problem.b), name(problem.out));
+Extents extents_of(const std::vector<Argument>& arguments) {
+  Extents extents;
+  for (const Argument& argument : arguments) {
+    if (argument.kind == ArgumentKind::extent) {
+      extents.emplace_back(argument.name, argument.integer);
+    }
+  }
+  return extents;
 }
 
-Shape shape_of(const DualGemmProblem& problem) { return {problem.m, problem.n, problem.k}; }
+std::int64_t evaluate(std::string_view text, const Problem& problem) {
+  return evaluate(text, extents_of(arguments_of(problem)));
+}
 
 }  // namespace thresher::arena::user_kernels

@@ -1,13 +1,13 @@
 #pragma once
 /// A user kernel, as the [kernel] table of a pitch describes it (docs/harness/bring-your-own.md).
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "arena/operation/argument.hpp"
+#include "arena/operation/problem.hpp"
 #include "arena/pitches/expression.hpp"
-#include "thresher/dual_gemm.hpp"
 
 namespace thresher::arena {
 class ConfigTable;
@@ -22,8 +22,9 @@ enum class Language : std::uint8_t {
 };
 
 struct Kernel {
-  std::string source;  ///< the file's absolute path: compilers look for headers beside it
-  std::string text;    ///< as read together with the pitch
+  std::string operation;  ///< whose problems it computes
+  std::string source;     ///< the file's absolute path: compilers look for headers beside it
+  std::string text;       ///< as read together with the pitch
   Language language = Language::cuda;
   std::string entry;
   std::vector<std::string> grid;       ///< blocks: one to three expressions
@@ -37,14 +38,12 @@ struct Kernel {
   std::optional<double> time_limit_s;  ///< of one call, if the pitch sets it
 };
 
-/// Reads the table and the source, beside `pitch_file`. Throws Error(invalid_argument) with file, line and key.
-[[nodiscard]] Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file);
+/// Reads the table and the source, beside `pitch_file`. The operation takes kernels. Throws Error(invalid_argument)
+/// with file, line and key.
+[[nodiscard]] Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file, const Operation& operation);
 
-/// "fp16*fp16->fp16".
-[[nodiscard]] std::string formats_text(const DualGemmProblem& problem);
-/// Formats of operands that user kernels support.
-inline constexpr std::array formats_given_outside{Format::fp16, Format::bf16, Format::nvfp4};
-
-[[nodiscard]] Shape shape_of(const DualGemmProblem& problem);
+[[nodiscard]] Extents extents_of(const std::vector<Argument>& arguments);
+/// The value of one of the kernel's expressions for a problem.
+[[nodiscard]] std::int64_t evaluate(std::string_view text, const Problem& problem);
 
 }  // namespace thresher::arena::user_kernels

@@ -5,21 +5,35 @@
 
 #include <algorithm>
 
-#include "arena/gemm/task.hpp"
 #include "arena/operation/operation.hpp"
+#include "arena/pitches/call_structure.hpp"
 #include "arena/user_kernels/contestant.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
 
+namespace {
+
+/// A matrix has scales of NVFP4 alone, and an output matrix none.
+bool can_be_given(const Argument& argument, Format format) {
+  const bool is_plain = format == Format::fp16 || format == Format::bf16;
+  switch (argument.kind) {
+    case ArgumentKind::matrix: return is_plain || format == Format::nvfp4;
+    case ArgumentKind::output_matrix: return is_plain || format == Format::fp32;
+    default: return true;
+  }
+}
+
+}  // namespace
+
 std::string BaseContestant::unsupported_reason(const Problem& problem) const {
-  for (const Format operand : {dual_gemm(problem).a, dual_gemm(problem).b}) {
-    if (std::find(formats_given_outside.begin(), formats_given_outside.end(), operand) == formats_given_outside.end()) {
-      return fmt::format("user kernels are not given {}", thresher::name(operand));
+  for (const Argument& argument : arguments_of(problem)) {
+    if (const Format format = argument.value.format; !can_be_given(argument, format)) {
+      return fmt::format("user kernels are not given {}", thresher::name(format));
     }
   }
   const std::vector<std::string>& formats = kernel_.formats;
-  const std::string asked = formats_text(dual_gemm(problem));
+  const std::string asked = problem.operation().formats_text(problem);
   if (formats.empty() || std::find(formats.begin(), formats.end(), asked) != formats.end()) {
     return "";
   }
@@ -27,7 +41,7 @@ std::string BaseContestant::unsupported_reason(const Problem& problem) const {
 }
 
 Answer BaseContestant::feasible(const Problem& problem, Memory& memory) const {
-  const std::int64_t workspace_bytes = evaluate(kernel_.workspace_bytes, shape_of(dual_gemm(problem)));
+  const std::int64_t workspace_bytes = evaluate(kernel_.workspace_bytes, problem);
   if (workspace_bytes < 0) {
     return {false, fmt::format("workspace_bytes is {} for {}", workspace_bytes, label(problem))};
   }

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "arena/audit/expectations.hpp"
-#include "arena/gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
 #include "arena/user_kernels/compile/cuda_build.hpp"
 #include "arena/user_kernels/process/cuda_process_rig.hpp"
@@ -85,14 +84,14 @@ class CudaContestant final : public BaseContestant {
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
-    const Shape shape = shape_of(dual_gemm(problem));
     std::vector<std::int64_t> grid;
     for (const std::string& side : kernel().grid) {
-      grid.push_back(evaluate(side, shape));
+      grid.push_back(evaluate(side, problem));
     }
     const CubinLaunch launch{extent(grid), extent(kernel().block), static_cast<std::uint32_t>(shared_bytes(problem))};
     return rig_->bind(
-        launch, Calls(problem, memory, sets, static_cast<std::size_t>(evaluate(kernel().workspace_bytes, shape))));
+        launch, Calls(problem, memory, sets, static_cast<std::size_t>(evaluate(kernel().workspace_bytes, problem)),
+                      Receiver::c));
   }
 
   [[nodiscard]] Rig& rig(Rig& own) const override {
@@ -126,7 +125,7 @@ class CudaContestant final : public BaseContestant {
 
   [[nodiscard]] std::int64_t shared_bytes(const Problem& problem) const {
     constexpr std::int64_t most = std::int64_t{1} << 20;
-    const std::int64_t bytes = evaluate(kernel().shared_bytes, shape_of(dual_gemm(problem)));
+    const std::int64_t bytes = evaluate(kernel().shared_bytes, problem);
     if (bytes < 0 || bytes > most) {
       throw Error(ErrorCode::invalid_argument, fmt::format("shared_bytes is {} for {}", bytes, label(problem)));
     }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "arena/gemm/task.hpp"
 #include "arena/user_kernels/compile/host_build.hpp"
 #include "thresher/error.hpp"
 
@@ -76,8 +75,9 @@ Rig& HostContestant::rig(Rig& own) const {
 
 std::unique_ptr<Runner> HostContestant::prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const {
-  const std::int64_t workspace_bytes = evaluate(kernel().workspace_bytes, shape_of(dual_gemm(problem)));
-  return rig_->bind(Calls(problem, memory, sets, static_cast<std::size_t>(workspace_bytes)));
+  const std::int64_t workspace_bytes = evaluate(kernel().workspace_bytes, problem);
+  return rig_->bind(Calls(problem, memory, sets, static_cast<std::size_t>(workspace_bytes),
+                          kernel().language == Language::python ? Receiver::python : Receiver::c));
 }
 
 std::string HostContestant::file() const { return std::filesystem::path(kernel().source).filename().string(); }

@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "arena/gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
 #include "arena/user_kernels/process/python_cuda_rig.hpp"
 #include "arena/user_kernels/python_files.hpp"
@@ -62,8 +61,8 @@ class PythonCudaContestant final : public BaseContestant {
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
-    const std::int64_t workspace_bytes = evaluate(kernel().workspace_bytes, shape_of(dual_gemm(problem)));
-    return rig_->bind(Calls(problem, memory, sets, static_cast<std::size_t>(workspace_bytes)));
+    const std::int64_t workspace_bytes = evaluate(kernel().workspace_bytes, problem);
+    return rig_->bind(Calls(problem, memory, sets, static_cast<std::size_t>(workspace_bytes), Receiver::python));
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "arena/user_kernels/python_files.hpp"
 
+#include "arena/operations.hpp"
+#include "arena/pitches/call_structure.hpp"
 #include "arena/text_file.hpp"
 #include "arena/user_kernels/compile/host_toolchain.hpp"
 #include "arena/user_kernels/compile/python_interpreter.hpp"
@@ -91,7 +93,11 @@ ProcessOptions PythonFiles::process() const {
 }
 
 Writer PythonFiles::load() const {
-  return Writer(Ask::load_library).put(copy_.string()).put(kernel_.entry).put(kernel_.framework);
+  return Writer(Ask::load_library)
+      .put(copy_.string())
+      .put(kernel_.entry)
+      .put(kernel_.framework)
+      .put(python_arguments(find_operation(kernel_.operation)));
 }
 
 runtime::Confinement PythonFiles::confinement_for_gpu() const {

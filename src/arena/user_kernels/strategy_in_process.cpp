@@ -38,10 +38,9 @@ class StrategyInProcess final : public Contestant {
   }
   void start_anew() const override { rig_.reset(); }
 
-  [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
+  [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory&,
                                                 const std::vector<DeviceSet>& sets) const override {
-    constexpr std::size_t no_workspace = 0;  // it allocates its own
-    return rig_->bind(Calls(problem, memory, sets, no_workspace));
+    return rig_->bind(Calls(problem, sets));
   }
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "arena/gemm/task.hpp"
 #include "arena/user_kernels/compile/host_toolchain.hpp"
 #include "arena/user_kernels/compile/python_interpreter.hpp"
 #include "arena/user_kernels/contestant.hpp"
@@ -25,10 +24,10 @@ void require_package(const Kernel& kernel, const char* package, const char* what
 
 bool is_given_bf16(const Kernel& kernel, const Suite& suite) {
   return std::any_of(suite.problems.begin(), suite.problems.end(), [&](const Problem& problem) {
-    if (&problem.operation() != &dual_gemm_operation()) {
+    if (problem.operation().name() != kernel.operation) {
       return false;
     }
-    const std::string formats = formats_text(dual_gemm(problem));
+    const std::string formats = problem.operation().formats_text(problem);
     const bool is_entered = kernel.formats.empty() ||
                             std::find(kernel.formats.begin(), kernel.formats.end(), formats) != kernel.formats.end();
     return is_entered && formats.find(name(Format::bf16)) != std::string::npos;

@@ -223,7 +223,7 @@ TEST_F(OwnKernel, WithoutTheCommandThereIsNoProcess) {
 }
 
 TEST(OwnExpression, ReckonsAsOneWould) {
-  const user_kernels::Shape shape{5, 300, 64};
+  const user_kernels::Extents shape{{"m", 5}, {"n", 300}, {"k", 64}};
   for (const auto& [text, value] : {std::pair<const char*, std::int64_t>{"1", 1},
                                     {"n", 300},
                                     {" ( m + 15 ) / 16 * 16", 16},

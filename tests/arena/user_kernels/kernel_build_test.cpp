@@ -178,6 +178,7 @@ class KernelBuild : public ::testing::Test {
   Kernel kernel(const std::string& text, std::vector<std::string> options = {}) {
     write("mine.cpp", text);
     Kernel kernel;
+    kernel.operation = "dual_gemm";
     kernel.source = (kernels_ / "mine.cpp").string();
     kernel.text = text;
     kernel.language = Language::host;

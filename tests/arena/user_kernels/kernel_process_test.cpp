@@ -13,6 +13,7 @@
 #include "runtime/host_compiler.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
+#include "thresher/own_kernel.h"
 
 namespace thresher::arena::user_kernels {
 namespace {
@@ -48,7 +49,13 @@ class CalledOneByOne : public ::testing::Test {
 
   void bind() {
     binding_ = process_->next_number();
-    process_->ask_later(Writer(Ask::bind).put(binding_));
+    const CallLayout layout{sizeof(thresher_own_dual_gemm),
+                            {offsetof(thresher_own_dual_gemm, a) + offsetof(thresher_own_matrix, values),
+                             offsetof(thresher_own_dual_gemm, c)}};
+    Writer about(Ask::bind);
+    about.put(binding_);
+    put(about, layout);
+    process_->ask_later(std::move(about));
     Writer calls(Ask::add_calls);
     calls.put(binding_);
     for (std::size_t set = 0; set < sets; ++set) {
@@ -57,14 +64,15 @@ class CalledOneByOne : public ::testing::Test {
       memory_->fill(inputs_.back(), 0, bytes);
       memory_->fill(outputs_.back(), 0, bytes);
       sets_.inputs.push_back({&memory_->delay_input({inputs_.back(), bytes})});
-      sets_.outputs.emplace_back(outputs_.back(), bytes);
+      sets_.outputs.push_back({{outputs_.back(), bytes}});
       thresher_own_dual_gemm call{};
       call.m = static_cast<long long>(set);
       call.n = sets;
       call.k = bytes;
       call.a.values = inputs_.back();
       call.c = outputs_.back();
-      translate_addresses(call, [&](std::uintptr_t address) { return memory_->place(address); });
+      translate_addresses(std::as_writable_bytes(std::span(&call, 1)), layout.addresses,
+                          [&](std::uintptr_t address) { return memory_->place(address); });
       calls.put(call);
     }
     process_->ask_later(std::move(calls));

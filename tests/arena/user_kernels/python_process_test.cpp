@@ -16,6 +16,7 @@ namespace {
 
 Kernel kernel_of(const std::string& text) {
   Kernel kernel;
+  kernel.operation = "dual_gemm";
   kernel.source = "mine.py";
   kernel.text = text;
   kernel.entry = "mine";

@@ -94,18 +94,29 @@ TEST(Wire, WordsOfAProcessAreShownAsPlainText) {
 }
 
 TEST(Wire, EveryAddressOfACallIsTranslatedAndNullStaysNull) {
-  thresher_own_dual_gemm call{};
-  char byte = 0;
-  call.a.values = call.b1.scales = reinterpret_cast<unsigned char*>(&byte);
-  call.c = call.workspace = &byte;
+  std::array<std::uintptr_t, 4> call{100, 200, 0, 400};
+  const std::vector<std::uint32_t> addresses{8, 16, 24};
   int translated = 0;
-  translate_addresses(call, [&](std::uintptr_t address) {
+  translate_addresses(std::as_writable_bytes(std::span(call)), addresses, [&](std::uintptr_t address) {
     ++translated;
     return address + 1;
   });
-  EXPECT_EQ(translated, 4);
-  EXPECT_EQ(call.c, &byte + 1);
-  EXPECT_EQ(call.b2.values, nullptr);
+  EXPECT_EQ(translated, 2);
+  EXPECT_EQ(call, (std::array<std::uintptr_t, 4>{100, 201, 0, 401}));
+}
+
+TEST(Wire, ALayoutIsReadAsItWasPutAndNamesNoAddressBeyondItsCall) {
+  const auto read = [](const CallLayout& layout) {
+    Writer writer;
+    put(writer, layout);
+    Reader reader(writer.bytes(), {});
+    return read_layout(reader);
+  };
+  const CallLayout layout = read({24, {0, 16}});
+  EXPECT_EQ(layout.bytes, 24U);
+  EXPECT_EQ(layout.addresses, (std::vector<std::uint32_t>{0, 16}));
+  EXPECT_THROW((void)read({24, {17}}), Error);
+  EXPECT_THROW((void)read({4, {0}}), Error);
 }
 
 TEST(Doorbell, AWordThatKeepsChangingKeepsNobodyWaiting) {

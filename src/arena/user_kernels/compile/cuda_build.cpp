@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "arena/operations.hpp"
+#include "arena/pitches/call_structure.hpp"
 #include "arena/pitches/kernel_options.hpp"
 #include "arena/text_file.hpp"
 #include "arena/user_kernels/compile/host_toolchain.hpp"
@@ -17,7 +19,6 @@
 #include "embedded/own_kernel_files.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
-#include "thresher/own_kernel.h"
 
 namespace thresher::arena::user_kernels {
 namespace {
@@ -27,7 +28,8 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t max_image_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t max_request_bytes = 8 * max_text_bytes;  // a text whose every byte is escaped
-constexpr const char* own_header = "thresher/own_kernel.h";
+constexpr std::string_view own_header = "thresher/own_kernel.h";
+constexpr std::string_view own_header_folder = "thresher/";
 
 runtime::Confinement confinement_in(const fs::path& folder) {
   runtime::Confinement confinement;
@@ -194,18 +196,19 @@ runtime::Cubin cubin_from(const Json& json, const std::string& image) {
 
 /// Follows the kernel's text. A launch passes one struct by value, and the driver does not compare that with what the
 /// kernel takes.
-std::string signature_check(const std::string& entry) {
+std::string signature_check(const Kernel& kernel) {
+  const Operation& operation = find_operation(kernel.operation);
   return fmt::format(
       "\ntemplate <class Call> char (&thresher_own_takes(void (*)(Call)))[sizeof(Call) == {1} ? 2 : 1];\n"
       "char (&thresher_own_takes(...))[1];\n"
-      "static_assert(sizeof(thresher_own_takes(&{0})) == 2, \"{0} must take one argument, a thresher_own_dual_gemm by "
-      "value\");\n",
-      entry, sizeof(thresher_own_dual_gemm));
+      "static_assert(sizeof(thresher_own_takes(&{0})) == 2, \"{0} must take one argument, a {2} by value\");\n",
+      kernel.entry, call_structure(arguments_of(operation), Receiver::c, nullptr, 0).bytes.size(),
+      structure_name(operation));
 }
 
 void write_request(const Kernel& kernel, const std::string& arch, const fs::path& folder) {
   const Json request{{"title", fs::path(kernel.source).stem().string()},  // the compiler appends .cu
-                     {"text", kernel.text + signature_check(kernel.entry)},
+                     {"text", kernel.text + signature_check(kernel)},
                      {"entry", kernel.entry},
                      {"options", options_of(kernel, folder / "src")},
                      {"arch", arch}};
@@ -277,7 +280,7 @@ void compile_confined(const fs::path& folder) {
     program.title = request.at("title");
     program.text = text;
     for (const EmbeddedFile& header : embedded::own_kernel_files()) {
-      program.headers.push_back({own_header, header.text});
+      program.headers.push_back({header.name.substr(header.name.find(own_header_folder)), header.text});
     }
     program.kernels = {request.at("entry")};
     program.options = request.at("options").get<std::vector<std::string>>();

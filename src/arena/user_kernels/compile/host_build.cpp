@@ -64,7 +64,7 @@ HostBuild::HostBuild(const Kernel& kernel) : kernel_(kernel), origin_(fs::path(k
     fs::create_directories(folder_.path() / folder);
   }
   for (const EmbeddedFile& header : embedded::own_kernel_files()) {
-    write_text(folder_.path() / "include/thresher/own_kernel.h", header.text, "a header");
+    write_text(folder_.path() / "include/thresher" / fs::path(header.name).filename(), header.text, "a header");
   }
   write_text(folder_.path() / "src" / record_.kernel.path, kernel.text, "a copy of the kernel");
   find_included_files();

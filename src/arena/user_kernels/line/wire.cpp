@@ -39,6 +39,11 @@ Writer& Writer::put(const std::string& text) {
   return *this;
 }
 
+Writer& Writer::put_bytes(std::span<const std::byte> bytes) {
+  append(bytes.data(), bytes.size());
+  return *this;
+}
+
 void Writer::append(const void* from, std::size_t count) {
   const std::size_t begin = bytes_.size();
   bytes_.resize(begin + count);
@@ -85,6 +90,23 @@ runtime::Confined read_confined(Reader& reader) {
     protection.sentence = reader.text();
   }
   return confined;
+}
+
+void put(Writer& writer, const CallLayout& layout) {
+  writer.put(layout.bytes).put(static_cast<std::uint32_t>(layout.addresses.size()));
+  writer.put_bytes(std::as_bytes(std::span(layout.addresses)));
+}
+
+CallLayout read_layout(Reader& reader) {
+  CallLayout layout;
+  layout.bytes = reader.get<std::uint32_t>();
+  for (auto left = reader.get<std::uint32_t>(); left > 0; --left) {
+    layout.addresses.push_back(reader.get<std::uint32_t>());
+    if (layout.bytes < sizeof(std::uintptr_t) || layout.addresses.back() > layout.bytes - sizeof(std::uintptr_t)) {
+      throw Error(ErrorCode::device, "an address lies beyond its call");
+    }
+  }
+  return layout;
 }
 
 bool send_message(int socket, std::span<const std::byte> bytes, int descriptor) {

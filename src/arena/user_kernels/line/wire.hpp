@@ -13,7 +13,6 @@
 
 #include "runtime/confinement.hpp"
 #include "thresher/error.hpp"
-#include "thresher/own_kernel.h"
 
 namespace thresher::arena::user_kernels {
 
@@ -23,8 +22,8 @@ inline constexpr int doorbell_descriptor = 4;
 
 /// The maximum length of a message; a socket's buffer holds one.
 inline constexpr std::size_t max_message_bytes = std::size_t{32} << 10;
-/// The calls in one message.
-inline constexpr std::size_t calls_per_message = 64;
+/// The maximum length of the calls in one message.
+inline constexpr std::size_t max_calls_bytes = max_message_bytes / 2;
 /// Sentences of a process are cut to this length.
 inline constexpr std::size_t max_sentence_bytes = 400;
 
@@ -33,14 +32,14 @@ inline constexpr std::size_t max_sentence_bytes = 400;
 enum class Ask : std::uint32_t {
   hello,    ///< whether it exists at all
   confine,  ///< readable folder, GPU or -1, whether the GPU is opened first; answered with protections
-  /// All as text: the path of a shared object or a .py file, and its function. For a .py file also its framework, and
-  /// on a GPU the GPU's number, a folder to compile in and the C compiler's folder.
+  /// All as text: the path of a shared object or a .py file, and its function. For a .py file also its framework and
+  /// the arguments of its calls, and on a GPU the GPU's number, a folder to compile in and the C compiler's folder.
   load_library,
   load_strategy,  ///< label of one of Thresher's own contestants
   load_cubin,     ///< GPU, name of the kernel, bytes; with the memory that holds it
   share,          ///< number of a piece, bytes; with its memory
   unshare,        ///< number of a piece
-  bind,           ///< number of a binding, launch; calls follow
+  bind,           ///< number of a binding, layout of its calls, and what its kernel needs beside; calls follow
   add_calls,      ///< number of a binding, calls
   complete,       ///< number of a binding, which then has all its calls
   unbind,         ///< number of a binding
@@ -71,6 +70,8 @@ class Writer {
     return *this;
   }
   Writer& put(const std::string& text);
+  /// The bytes themselves, without their number.
+  Writer& put_bytes(std::span<const std::byte> bytes);
   void number(std::uint32_t value) { std::memcpy(bytes_.data(), &value, sizeof(value)); }
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
 
@@ -95,6 +96,7 @@ class Reader {
     return value;
   }
   [[nodiscard]] std::string text();
+  [[nodiscard]] std::span<const std::byte> get_bytes(std::size_t bytes) { return {take(bytes), bytes}; }
   [[nodiscard]] bool at_end() const { return at_ == bytes_.size(); }
   /// Throws Error(device) when there is none; the caller closes it.
   [[nodiscard]] int descriptor();
@@ -133,22 +135,27 @@ struct Reply {
 };
 [[nodiscard]] Reply read_reply(const Received& received, std::uint32_t number);
 
+/// All calls of a binding have as many bytes, and addresses at the same offsets.
+struct CallLayout {
+  std::uint32_t bytes = 0;
+  std::vector<std::uint32_t> addresses{};
+};
+void put(Writer& writer, const CallLayout& layout);
+/// Throws Error(device) where the message ends too early, or an address lies beyond the call.
+[[nodiscard]] CallLayout read_layout(Reader& reader);
+
 /// Replaces every address in a call by `translate` of it; null stays null.
 template <class Translate>
-void translate_addresses(thresher_own_dual_gemm& call, Translate&& translate) {
-  const auto exchange = [&](auto*& address) {
-    using Pointer = std::remove_reference_t<decltype(address)>;
-    if (address != nullptr) {
-      address = reinterpret_cast<Pointer>(translate(reinterpret_cast<std::uintptr_t>(address)));
+void translate_addresses(std::span<std::byte> call, const std::vector<std::uint32_t>& addresses,
+                         const Translate& translate) {
+  for (const std::uint32_t offset : addresses) {
+    std::uintptr_t address = 0;
+    std::memcpy(&address, &call[offset], sizeof(address));
+    if (address != 0) {
+      address = translate(address);
+      std::memcpy(&call[offset], &address, sizeof(address));
     }
-  };
-  for (thresher_own_matrix* const matrix : {&call.a, &call.b1, &call.b2}) {
-    exchange(matrix->values);
-    exchange(matrix->scales);
-    exchange(matrix->global_scale);
   }
-  exchange(call.c);
-  exchange(call.workspace);
 }
 
 /// An address in shared memory for both sides: the number of a piece and the offset in it, in bytes.

@@ -7,18 +7,23 @@
 
 namespace thresher::arena::user_kernels {
 
-/// Describes the calls to the process as `binding`, and waits for its answer; `about` is common to all of them. `place`
-/// translates an address into the process's form.
+/// Describes the calls to the process as `binding`, and waits for its answer. `place` translates an address into the
+/// process's form, and `launch` goes with the binding.
 template <class Place>
-void tell_calls(KernelProcess& process, std::uint32_t binding, Writer about, const Calls& calls, Place place) {
-  process.ask_later(std::move(about));
+void tell_calls(KernelProcess& process, std::uint32_t binding, const Calls& calls, const Place& place,
+                const Writer& launch = {}) {
+  Writer about(Ask::bind);
+  about.put(binding);
+  put(about, calls.layout());
+  process.ask_later(std::move(about.put_bytes(calls.about().bytes()).put_bytes(launch.bytes())));
+  const std::size_t calls_per_message = std::max<std::size_t>(max_calls_bytes / calls.layout().bytes, 1);
   for (std::size_t first = 0; first < calls.size(); first += calls_per_message) {
     Writer some(Ask::add_calls);
     some.put(binding);
     for (std::size_t set = first; set < std::min(first + calls_per_message, calls.size()); ++set) {
-      thresher_own_dual_gemm call = calls[set];
-      translate_addresses(call, place);
-      some.put(call);
+      std::vector<std::byte> call = calls[set];
+      translate_addresses(call, calls.layout().addresses, place);
+      some.put_bytes(call);
     }
     process.ask_later(std::move(some));
   }

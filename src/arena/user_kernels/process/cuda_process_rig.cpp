@@ -24,8 +24,9 @@ class CudaProcessRunner final : public Runner {
  public:
   CudaProcessRunner(CudaProcess& cuda, std::size_t& enqueued, const CubinLaunch& launch, Calls calls)
       : cuda_(cuda), enqueued_(enqueued), binding_(cuda.process().next_number()), calls_(std::move(calls)) {
-    tell_calls(cuda_.process(), binding_, Writer(Ask::bind).put(binding_).put(launch), calls_,
-               [](std::uintptr_t address) { return address; });  // the process's own memory
+    tell_calls(
+        cuda_.process(), binding_, calls_, [](std::uintptr_t address) { return address; },  // the process's own memory
+        Writer().put(launch));
   }
   ~CudaProcessRunner() override { cuda_.process().ask_later(Writer(Ask::unbind).put(binding_)); }
 

@@ -52,12 +52,13 @@ double microseconds_between(Watch::time_point start, Watch::time_point end) {
 /// of its calls, to make them together with others, has not written that part yet.
 class OutputSamples {
  public:
-  OutputSamples(Random& random, const Batch& batch, const std::vector<std::span<const std::byte>>& outputs) {
+  OutputSamples(Random& random, const Batch& batch, const std::vector<std::vector<std::span<std::byte>>>& outputs) {
     for (std::size_t call = 0; call < batch.calls; ++call) {
-      const std::span<const std::byte> output = outputs[batch.set_of(call)];
+      const std::vector<std::span<std::byte>>& of_set = outputs[batch.set_of(call)];
       const bool is_written_again = call + batch.num_sets < batch.calls;
       const std::size_t looks = call + 1 == batch.calls ? looks_at_the_last : looks_at_each;
-      for (std::size_t look = 0; look < looks && !is_written_again && !output.empty(); ++look) {
+      for (std::size_t look = 0; look < looks && !is_written_again && !of_set.empty(); ++look) {
+        const std::span<std::byte> output = of_set[look % of_set.size()];
         places_.push_back(&output[random.below(output.size())]);
       }
       ends_.push_back(places_.size());

@@ -62,7 +62,7 @@ class KernelProcess {
   /// Shared memory by set: the inputs that only one call reads, and its outputs.
   struct Sets {
     std::vector<std::vector<DelayedInput*>> inputs{};
-    std::vector<std::span<const std::byte>> outputs{};
+    std::vector<std::vector<std::span<std::byte>>> outputs{};
     /// Called at the sign for the last call of a batch, while the process is still awake.
     std::function<void()> done{};
   };

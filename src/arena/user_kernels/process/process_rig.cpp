@@ -12,14 +12,13 @@ class ProcessRunner final : public Runner {
   ProcessRunner(KernelProcess& process, SharedMemory& memory, Calls calls)
       : process_(process), binding_(process.next_number()), calls_(std::move(calls)) {
     for (std::size_t set = 0; set < calls_.size(); ++set) {
-      sets_.outputs.emplace_back(static_cast<const std::byte*>(calls_[set].c), output_bytes(calls_[set]));
+      sets_.outputs.push_back(calls_.outputs(set));
       sets_.inputs.emplace_back();
       for (const std::span<std::byte> place : calls_.activations(set)) {
         sets_.inputs.back().push_back(&memory.delay_input(place));
       }
     }
-    tell_calls(process_, binding_, Writer(Ask::bind).put(binding_), calls_,
-               [&](std::uintptr_t address) { return memory.place(address); });
+    tell_calls(process_, binding_, calls_, [&](std::uintptr_t address) { return memory.place(address); });
   }
   ~ProcessRunner() override { process_.ask_later(Writer(Ask::unbind).put(binding_)); }
 

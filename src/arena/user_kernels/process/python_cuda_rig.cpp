@@ -1,6 +1,5 @@
 #include "arena/user_kernels/process/python_cuda_rig.hpp"
 
-#include <array>
 #include <chrono>
 #include <future>
 #include <random>
@@ -19,9 +18,9 @@ namespace {
 /// that signs too early is still writing them.
 class Snapshot {
  public:
-  Snapshot(int ordinal, std::array<std::span<const std::byte>, 2> outputs) : ordinal_(ordinal), outputs_(outputs) {
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      kept_[i] = runtime::DeviceBuffer(ordinal, outputs_[i].size(), "a copy of outputs");
+  Snapshot(int ordinal, Calls::Memories outputs) : ordinal_(ordinal), outputs_(std::move(outputs)) {
+    for (const std::span<std::byte> output : outputs_) {
+      kept_.emplace_back(ordinal, output.size(), "a copy of outputs");
     }
   }
   void take() {
@@ -48,8 +47,8 @@ class Snapshot {
   }
 
   int ordinal_;
-  std::array<std::span<const std::byte>, 2> outputs_;
-  std::array<runtime::DeviceBuffer, 2> kept_;
+  Calls::Memories outputs_;
+  std::vector<runtime::DeviceBuffer> kept_;
 };
 
 class PythonCudaRunner final : public Runner {
@@ -66,8 +65,7 @@ class PythonCudaRunner final : public Runner {
         memory_.delay_input(place);
       }
     }
-    tell_calls(process_, binding_, Writer(Ask::bind).put(binding_), calls_,
-               [&](std::uintptr_t address) { return memory.place(address); });
+    tell_calls(process_, binding_, calls_, [&](std::uintptr_t address) { return memory.place(address); });
     whole_batch_.inputs.resize(calls_.size() + 1);
     whole_batch_.outputs.resize(calls_.size() + 1);
   }
@@ -89,8 +87,10 @@ class PythonCudaRunner final : public Runner {
     for (std::size_t call = 0; call < batch.calls; ++call) {
       memory_.put_in(calls_.activations(batch.set_of(call)));
     }
-    Snapshot snapshot(memory_.device().ordinal,
-                      {outputs_of(batch, batch.calls - 1), outputs_of(batch, random_.below(batch.calls))});
+    Calls::Memories outputs = calls_.outputs(batch.set_of(batch.calls - 1));
+    const Calls::Memories& others = calls_.outputs(batch.set_of(random_.below(batch.calls)));
+    outputs.insert(outputs.end(), others.begin(), others.end());
+    Snapshot snapshot(memory_.device().ordinal, std::move(outputs));
     whole_batch_.done = [&] { snapshot.take(); };
     // For the process, the graph is one more call behind the last.
     const double us = process_.call(binding_, {1, calls_.size(), calls_.size() + 1}, whole_batch_);
@@ -105,11 +105,6 @@ class PythonCudaRunner final : public Runner {
   [[nodiscard]] std::vector<std::string> guard_damage() const override { return calls_.guard_damage(); }
 
  private:
-  [[nodiscard]] std::span<const std::byte> outputs_of(const Batch& batch, std::size_t call) const {
-    const thresher_own_dual_gemm& made = calls_[batch.set_of(call)];
-    return {static_cast<const std::byte*>(made.c), output_bytes(made)};
-  }
-
   KernelProcess& process_;
   SharedCudaMemory& memory_;
   std::size_t& enqueued_;

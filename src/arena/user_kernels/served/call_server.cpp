@@ -49,14 +49,17 @@ class Pieces {
   std::unordered_map<std::uint32_t, Piece> pieces_;
 };
 
-void add_calls(Served& served, const Pieces& pieces, bool are_places, Reader& question) {
+void add_calls(Served& served, const std::unordered_map<std::uint32_t, CallLayout>& layouts, const Pieces* pieces,
+               Reader& question) {
   const auto binding = question.get<std::uint32_t>();
+  const CallLayout& layout = layouts.at(binding);
   while (!question.at_end()) {
-    auto call = question.get<thresher_own_dual_gemm>();
-    if (are_places) {
-      translate_addresses(call, [&](std::uintptr_t place) { return pieces.address(place); });
+    const std::span<const std::byte> told = question.get_bytes(layout.bytes);
+    std::vector<std::byte> call(told.begin(), told.end());
+    if (pieces != nullptr) {
+      translate_addresses(call, layout.addresses, [&](std::uintptr_t place) { return pieces->address(place); });
     }
-    served.add_call(binding, call);
+    served.add_call(binding, std::move(call));
   }
 }
 
@@ -130,10 +133,11 @@ class Server {
       case Ask::unshare: pieces_.remove(question.get<std::uint32_t>()); return;
       case Ask::bind: {
         const auto binding = question.get<std::uint32_t>();
+        layouts_[binding] = read_layout(question);
         served_->bind(binding, question);
         return;
       }
-      case Ask::add_calls: add_calls(*served_, pieces_, addresses_are_places_, question); return;
+      case Ask::add_calls: add_calls(*served_, layouts_, addresses_are_places_ ? &pieces_ : nullptr, question); return;
       case Ask::complete: served_->complete(question.get<std::uint32_t>()); return;
       case Ask::unbind: served_->unbind(question.get<std::uint32_t>()); return;
       default: served_->answer(ask, question, pieces_.first(), answer);
@@ -155,6 +159,7 @@ class Server {
 
   SharedDoorbell doorbell_;
   Pieces pieces_;
+  std::unordered_map<std::uint32_t, CallLayout> layouts_;  // of bindings
   std::unique_ptr<Served> served_;
   bool addresses_are_places_ = true;
 };

@@ -14,6 +14,7 @@ import gc
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import socket
 import struct
@@ -32,9 +33,9 @@ PLACE_BITS = 40
 MESSAGE, GET_READY, CALL = 0, 1, 2
 DOORBELL_BYTES, RUNG, DONE, STATUS, WHAT, BINDING, SET = 192, 0, 64, 68, 128, 132, 136
 
-FP32, FP16, BF16, NVFP4 = 0, 1, 2, 4
-ACTIVATIONS = ("silu", "gelu_tanh", "swiglu_clamped", "situ")
-BLOCKED = 1
+FP32, FP16, BF16, FP8_E4M3, NVFP4, INT32, UINT8, FP8_TENSOR, FP8_ROW, FP8_BLOCK = range(10)
+SCALE_LAYOUTS = ("row_major", "blocked", "column_major")
+SCALARS = {"integer": "=i", "flag": "=i", "choice": "=i", "number": "=f"}
 
 # The time of polling the bell before sleep: a judge that rings meanwhile need not wait for a wake-up.
 LOOKING_S = 30e-6
@@ -49,23 +50,12 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 SYS_FUTEX, FUTEX_WAIT, FUTEX_WAKE, EVERYBODY = 202, 0, 1, 2**31 - 1
 
 
-class Matrix(ctypes.Structure):
-    """thresher_own_matrix."""
-
-    _fields_ = [("values", ctypes.c_void_p), ("rows", ctypes.c_longlong), ("columns", ctypes.c_longlong), ("row_stride", ctypes.c_longlong),
-                ("format", ctypes.c_int), ("scale_layout", ctypes.c_int), ("scales", ctypes.c_void_p), ("global_scale", ctypes.c_void_p)]
-
-
-class Call(ctypes.Structure):
-    """thresher_own_dual_gemm."""
-
-    _fields_ = [("m", ctypes.c_longlong), ("n", ctypes.c_longlong), ("k", ctypes.c_longlong), ("a", Matrix), ("b1", Matrix), ("b2", Matrix),
-                ("c", ctypes.c_void_p), ("c_row_stride", ctypes.c_longlong), ("c_format", ctypes.c_int), ("activation", ctypes.c_int),
-                ("alpha", ctypes.c_float), ("limit", ctypes.c_float), ("up_offset", ctypes.c_float), ("workspace", ctypes.c_void_p),
-                ("workspace_bytes", ctypes.c_longlong)]
-
+# thresher_own_tensor: values, scales, global scale, shape, strides, bytes of scales, rank, format, scale layout, and rows and
+# columns under one scale.
+TENSOR = struct.Struct("=QQQ4q4qq5i")
 
 Nvfp4 = collections.namedtuple("Nvfp4", ("values", "scales", "global_scale", "scale_layout"))
+Fp8 = collections.namedtuple("Fp8", ("values", "scales", "global_scale", "scale_layout"))
 
 
 class Refused(Exception):
@@ -81,6 +71,17 @@ def name_of(type):
     return str(getattr(type, "name", type)).removeprefix("torch.")
 
 
+def contiguous(shape):
+    strides = [1]
+    for extent in shape[:0:-1]:
+        strides.insert(0, strides[0] * extent)
+    return tuple(strides)
+
+
+def elements_from_first_to_last(shape, strides):
+    return sum((extent - 1) * stride for extent, stride in zip(shape, strides)) + 1
+
+
 def is_array(result):
     return hasattr(result, "shape") and hasattr(result, "dtype")
 
@@ -92,7 +93,7 @@ def expect_fits(result, out):
         raise Refused(f"it gave back {what}, expected an array of the shape {list(out.shape)}")
     if result.shape != out.shape:
         raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(out.shape)}")
-    if not name_of(result.dtype).startswith(("float", "bfloat")):
+    if name_of(out.dtype) != name_of(result.dtype) and not name_of(result.dtype).startswith(("float", "bfloat")):
         raise Refused(f"it gave back {name_of(result.dtype)}, expected {name_of(out.dtype)} or another floating-point type")
 
 
@@ -110,7 +111,8 @@ class NumpyArrays:
         except ImportError as error:
             raise Refused(f"NumPy cannot be imported by {sys.executable}: {error}") from error
         self._numpy = numpy
-        self._types = {FP32: numpy.dtype(numpy.float32), FP16: numpy.dtype(numpy.float16), "bytes": numpy.dtype(numpy.uint8)}
+        self._types = {FP32: numpy.dtype(numpy.float32), FP16: numpy.dtype(numpy.float16), INT32: numpy.dtype(numpy.int32),
+                       UINT8: numpy.dtype(numpy.uint8)}
 
     def _type(self, kind):
         if kind == BF16 and BF16 not in self._types:
@@ -121,14 +123,13 @@ class NumpyArrays:
             self._types[BF16] = self._numpy.dtype(ml_dtypes.bfloat16)
         return self._types[kind]
 
-    def array(self, address, kind, shape, row_stride=None):
+    def array(self, address, kind, shape, strides=None):
         type = self._type(kind)
         if 0 in shape:
             return self._numpy.empty(shape, type)
-        rows, columns = shape if len(shape) == 2 else (1, shape[0])
-        stride = columns if row_stride is None else row_stride
-        memory = memory_at(address, ((rows - 1) * stride + columns) * type.itemsize)
-        return self._numpy.ndarray(shape, type, memory, strides=(stride * type.itemsize, type.itemsize)[-len(shape):])
+        strides = strides or contiguous(shape)
+        memory = memory_at(address, elements_from_first_to_last(shape, strides) * type.itemsize)
+        return self._numpy.ndarray(shape, type, memory, strides=tuple(stride * type.itemsize for stride in strides))
 
     @staticmethod
     def copy(out, result):
@@ -144,16 +145,14 @@ class TorchTensors:
             raise Refused(f"torch cannot be imported by {sys.executable}: {error}") from error
         self._torch = torch
         torch.set_grad_enabled(False)
-        self._types = {FP32: torch.float32, FP16: torch.float16, BF16: torch.bfloat16, "bytes": torch.uint8}
+        self._types = {FP32: torch.float32, FP16: torch.float16, BF16: torch.bfloat16, INT32: torch.int32, UINT8: torch.uint8}
 
-    def array(self, address, kind, shape, row_stride=None):
+    def array(self, address, kind, shape, strides=None):
         type = self._types[kind]
         if 0 in shape:
             return self._empty(shape, type)
-        rows, columns = shape if len(shape) == 2 else (1, shape[0])
-        stride = columns if row_stride is None else row_stride
-        flat = self._flat(address, type, (rows - 1) * stride + columns)
-        return flat.as_strided(shape, (stride, 1)[-len(shape):])
+        strides = strides or contiguous(shape)
+        return self._flat(address, type, elements_from_first_to_last(shape, strides)).as_strided(shape, strides)
 
     def _empty(self, shape, type):
         return self._torch.empty(shape, dtype=type)
@@ -196,57 +195,112 @@ def sentence_of(error, file):
 
 
 class Kernel:
-    """A function of a file: it writes `out` if it takes four arguments by place, else what it gives back is written."""
+    """A function of a file. Its parameters are named as its operation's arguments, or the tensors that every problem has are given
+    by place. It writes `out` if it takes it, else what it gives back is written."""
 
-    NAMED = ("activation", "alpha", "limit", "up_offset", "workspace")
-
-    def __init__(self, file, entry, arrays):
+    def __init__(self, file, entry, arrays, arguments):
         self.file, self._entry = file, entry
         self._arrays = arrays
+        self._arguments = [argument for argument in arguments if argument["kind"] != "extent"]
         spec = importlib.util.spec_from_file_location("contestant", file)
         module = sys.modules["contestant"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         self._function = getattr(module, entry, None)
         if not callable(self._function):
             raise Refused(f"it has no function {entry}")
-        parameters = inspect.signature(self._function).parameters.values()
-        needed = [p for p in parameters if p.default is p.empty and p.name not in self.NAMED]
-        by_place = [p for p in needed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        if len(by_place) not in (3, 4):
-            raise Refused(f"{entry} takes {len(by_place)} arguments by place, expected a, b1, b2, or a, b1, b2, out")
+        self._read_signature(inspect.signature(self._function).parameters.values())
+
+    def _read_signature(self, parameters):
+        always = [a["name"] for a in self._arguments if a["kind"] == "input" and not a["optional"]]
+        self._outputs = [a["name"] for a in self._arguments if a["kind"] == "output"]
+        needed_outputs = [a["name"] for a in self._arguments if a["kind"] == "output" and not a["optional"]]
+        named = [a["name"] for a in self._arguments if a["name"] not in always + needed_outputs]
+        needed = [p for p in parameters if p.default is p.empty and p.name not in named and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        by_place = [p.name for p in needed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        expected = always, [*always, *(["out"] if len(needed_outputs) == 1 else needed_outputs)]
+        if len(by_place) not in map(len, expected):
+            raise Refused(f"{self._entry} takes {len(by_place)} arguments by place, expected {', '.join(expected[0])}, or {', '.join(expected[1])}")
         unknown = [p.name for p in needed if p.kind == p.KEYWORD_ONLY]
         if unknown:
-            raise Refused(f"{entry} needs an argument {unknown[0]}, expected none beside {', '.join(self.NAMED)}")
-        self._writes_out = len(by_place) == 4
-        self._named = [p.name for p in parameters if p.name in self.NAMED]
+            raise Refused(f"{self._entry} needs an argument {unknown[0]}, expected none beside {', '.join(named)}")
+        self._writes_out = len(by_place) == len(expected[1])
+        self._by_place = always + needed_outputs if self._writes_out else always
+        if set(by_place) <= {*always, *expected[1], *needed_outputs}:  # in any order
+            self._by_place = [needed_outputs[0] if name == "out" else name for name in by_place]
+        self._named = [p.name for p in parameters if p.name in named]
 
-    def bound(self, call):
+    def bound(self, call, address_of):
         """What makes the call: everything that is known beforehand is made here."""
-        operands = [self._matrix(matrix) for matrix in (call.a, call.b1, call.b2)]
-        out = self._arrays.array(call.c, call.c_format, (call.m, call.n), call.c_row_stride)
-        activation = ACTIVATIONS[call.activation]
-        if activation != "silu" and "activation" not in self._named:
-            raise Refused(f"{self._entry} takes no argument activation, and this problem's is {activation}")
-        known = {"activation": activation, "alpha": call.alpha, "limit": call.limit, "up_offset": call.up_offset}
-        if "workspace" in self._named:
-            known["workspace"] = self._arrays.array(call.workspace, "bytes", (call.workspace_bytes,))
+        known = {}
+        for argument in self._arguments:
+            name, value = argument["name"], self._value(argument, call, address_of)
+            known[name] = value
+            if name not in self._named and name not in self._by_place:
+                self._expect_left_to_it(argument, value)
+        given = [known[name] for name in self._by_place]
         named = {name: known[name] for name in self._named}
+        outputs = [known[name] for name in self._outputs if known[name] is not None]
         function, copy = self._function, self._arrays.copy
         if self._writes_out:
-            return lambda: expect_nothing(function(*operands, out, **named), out)
-        return lambda: copy(out, function(*operands, **named))
+            return lambda: expect_nothing(function(*given, **named), outputs[0])
+        if len(outputs) == 1:
+            return lambda: copy(outputs[0], function(*given, **named))
+        return lambda: self._copy_all(outputs, function(*given, **named))
 
-    def _matrix(self, matrix):
-        shape = (matrix.rows, matrix.columns)
-        if matrix.format != NVFP4:
-            return self._arrays.array(matrix.values, matrix.format, shape, matrix.row_stride)
-        rows, blocks = matrix.rows, matrix.columns // 16
-        blocked = matrix.scale_layout == BLOCKED
-        scales = (-(-rows // 128) * -(-blocks // 4) * 512,) if blocked else (rows, blocks)
-        return Nvfp4(self._arrays.array(matrix.values, "bytes", (rows, matrix.columns // 2), matrix.row_stride // 2),
-                     self._arrays.array(matrix.scales, "bytes", scales),
-                     self._arrays.array(matrix.global_scale, FP32, (1,)) if matrix.global_scale else None,
-                     "blocked" if blocked else "row_major")
+    def _copy_all(self, outputs, results):
+        if not isinstance(results, (tuple, list)) or len(results) != len(outputs):
+            raise Refused(f"it gave back {type(results).__name__}, expected a tuple of {len(outputs)} arrays")
+        for out, result in zip(outputs, results):
+            self._arrays.copy(out, result)
+
+    def _expect_left_to_it(self, argument, value):
+        """Of an argument that the function does not take."""
+        kind, name = argument["kind"], argument["name"]
+        if kind == "output" and not self._writes_out or kind == "workspace":
+            return
+        if kind in ("input", "output"):
+            if value is not None:
+                raise Refused(f"{self._entry} takes no argument {name}, and this problem has one")
+        elif argument["usual"] is not None and value != (argument["choices"] or [argument["usual"]])[0]:
+            raise Refused(f"{self._entry} takes no argument {name}, and this problem's is {value}")
+
+    def _value(self, argument, call, address_of):
+        kind, offset = argument["kind"], argument["offset"]
+        if kind in ("input", "output"):
+            return self._tensor(TENSOR.unpack_from(call, offset), address_of)
+        if kind == "workspace":
+            place, count = struct.unpack_from("=Qq", call, offset)
+            return self._arrays.array(address_of(place), UINT8, (count,))
+        value, = struct.unpack_from(SCALARS[kind], call, offset)
+        return argument["choices"][value] if kind == "choice" else value != 0 if kind == "flag" else value
+
+    def _tensor(self, members, address_of):
+        values, scales, global_scale, *rest = members
+        if not values:
+            return None
+        scale_bytes, rank, format, layout, scale_rows, scale_columns = rest[8:]
+        shape, strides = tuple(rest[:rank]), tuple(rest[4:4 + rank])
+        array = self._arrays.array
+        if format in (FP32, FP16, BF16, INT32, UINT8):
+            return array(address_of(values), format, shape, strides)
+        if format == FP8_E4M3:
+            return array(address_of(values), UINT8, shape, strides)
+        of_matrices = array(address_of(global_scale), FP32, (shape[0] if rank == 3 else 1,)) if global_scale else None
+        if format == NVFP4:
+            rows = (*shape[:-1], shape[-1] // 2)
+            return Nvfp4(array(address_of(values), UINT8, rows, (*(stride // 2 for stride in strides[:-1]), 1)),
+                         array(address_of(scales), UINT8, self._scale_shape(shape, scale_bytes, layout, scale_rows, scale_columns)),
+                         of_matrices, SCALE_LAYOUTS[layout])
+        scale_shape = self._scale_shape(shape, scale_bytes // 4, layout, scale_rows, scale_columns)
+        return Fp8(array(address_of(values), UINT8, shape, strides), array(address_of(scales), FP32, scale_shape) if scales else None,
+                   of_matrices, SCALE_LAYOUTS[layout])
+
+    @staticmethod
+    def _scale_shape(shape, count, layout, rows, columns):
+        """Of row-major scales as the blocks lie; other layouts are flat."""
+        if SCALE_LAYOUTS[layout] != "row_major":
+            return (count,)
+        return (*shape[:-2], -(-shape[-2] // rows), -(-shape[-1] // columns))
 
 
 class Server:
@@ -265,6 +319,7 @@ class Server:
                       ctypes.c_long(0))
         self._pieces = {}
         self._calls = {}
+        self._call_bytes = {}  # of bindings
         self._kernel = None
         self._gpu = None
 
@@ -331,9 +386,9 @@ class Server:
                 length, = struct.unpack_from("=I", rest)
                 words.append(rest[4:4 + length].decode())
                 rest = rest[4 + length:]
-            file, entry, framework, *where = words
+            file, entry, framework, arguments, *where = words
             self._loading = file
-            self._kernel = Kernel(file, entry, self._arrays_on_gpu(*where) if where else FRAMEWORKS[framework]())
+            self._kernel = Kernel(file, entry, self._arrays_on_gpu(*where) if where else FRAMEWORKS[framework](), json.loads(arguments))
         elif ask == SHARE:
             number, size = struct.unpack("=IQ", rest)
             self._pieces[number] = (self._map_on_gpu(size, descriptors[0]) if self._gpu else self._map(size, descriptors[0]), size)
@@ -341,13 +396,12 @@ class Server:
             unmap = self._gpu.unmap if self._gpu else self._libc.munmap
             unmap(*self._pieces.pop(struct.unpack("=I", rest)[0]))
         elif ask == BIND:
-            self._calls[struct.unpack_from("=I", rest)[0]] = []
+            binding, call_bytes = struct.unpack_from("=II", rest)
+            self._call_bytes[binding], self._calls[binding] = call_bytes, []
         elif ask == ADD_CALLS:
             binding, = struct.unpack_from("=I", rest)
-            for offset in range(4, len(rest), ctypes.sizeof(Call)):
-                call = Call.from_buffer_copy(rest, offset)
-                self._translate(call)
-                self._calls[binding].append(self._kernel.bound(call))
+            for offset in range(4, len(rest), self._call_bytes[binding]):
+                self._calls[binding].append(self._kernel.bound(memoryview(rest)[offset:], self._address_of))
         elif ask == UNBIND:
             binding, = struct.unpack("=I", rest)
             del self._calls[binding]
@@ -394,13 +448,12 @@ class Server:
             raise Refused("the judge's memory cannot be mapped: free some memory")
         return address
 
-    def _translate(self, call):
-        for structure, names in ((call, ("c", "workspace")), *((m, ("values", "scales", "global_scale")) for m in (call.a, call.b1, call.b2))):
-            for name in names:
-                place = getattr(structure, name)
-                if place:
-                    base, _ = self._pieces[(place >> PLACE_BITS) - 1]
-                    setattr(structure, name, base + (place & ((1 << PLACE_BITS) - 1)))
+    def _address_of(self, place):
+        """Of memory that the judge shares; 0 stays 0."""
+        if not place:
+            return 0
+        base, _ = self._pieces[(place >> PLACE_BITS) - 1]
+        return base + (place & ((1 << PLACE_BITS) - 1))
 
     def _refuse(self, number, code, sentence):
         text = sentence.encode("ascii", "replace")[:MOST_SENTENCE_BYTES]

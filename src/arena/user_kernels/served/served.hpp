@@ -5,17 +5,16 @@
 #include <vector>
 
 #include "arena/user_kernels/line/wire.hpp"
-#include "thresher/own_kernel.h"
 
 namespace thresher::arena::user_kernels {
 
 class Served {
  public:
   virtual ~Served() = default;
-  /// Begins a binding; `launch` is the rest of the question.
-  virtual void bind(std::uint32_t binding, Reader& launch) = 0;
+  /// Begins a binding; `about` is the rest of the question.
+  virtual void bind(std::uint32_t binding, Reader& about) = 0;
   /// `call` with addresses of this process.
-  virtual void add_call(std::uint32_t binding, const thresher_own_dual_gemm& call) = 0;
+  virtual void add_call(std::uint32_t binding, std::vector<std::byte> call) = 0;
   virtual void complete(std::uint32_t binding) = 0;
   virtual void unbind(std::uint32_t binding) = 0;
   /// Complete on return.

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -29,17 +30,18 @@ class CubinRunner final : public Runner {
       kernel_.allow_dynamic_shared(config_.dynamic_shared_bytes);
     }
   }
-  void add(const thresher_own_dual_gemm& call) { calls_.push_back(call); }
+  void add(std::vector<std::byte> call) { calls_.push_back(std::move(call)); }
   void run(Stream stream, std::size_t set) override {
     runtime::LaunchConfig config = config_;
     config.stream = stream;
-    kernel_.launch_with(config, calls_.at(set));
+    std::array<void*, 1> structure{calls_.at(set).data()};
+    kernel_.launch(config, structure);
   }
 
  private:
   runtime::Kernel kernel_;
   runtime::LaunchConfig config_;
-  std::vector<thresher_own_dual_gemm> calls_;
+  std::vector<std::vector<std::byte>> calls_;
 };
 
 class ServedCubin final : public Served {
@@ -56,7 +58,7 @@ class ServedCubin final : public Served {
   void bind(std::uint32_t binding, Reader& launch) override {
     runners_[binding] = std::make_unique<CubinRunner>(kernel_, launch.get<CubinLaunch>());
   }
-  void add_call(std::uint32_t binding, const thresher_own_dual_gemm& call) override { runner(binding).add(call); }
+  void add_call(std::uint32_t binding, std::vector<std::byte> call) override { runner(binding).add(std::move(call)); }
   void complete(std::uint32_t) override {}
   void unbind(std::uint32_t binding) override { runners_.erase(binding); }
   void call(std::uint32_t binding, std::uint32_t set) override {

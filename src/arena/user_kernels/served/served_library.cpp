@@ -10,25 +10,26 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
-using Function = void (*)(const thresher_own_dual_gemm*);
+using Function = void (*)(const void* call);
 
 class ServedLibrary final : public Served {
  public:
   explicit ServedLibrary(Function function) : function_(function) {}
   void bind(std::uint32_t binding, Reader&) override { calls_[binding].clear(); }
-  void add_call(std::uint32_t binding, const thresher_own_dual_gemm& call) override {
-    calls_.at(binding).push_back(call);
+  void add_call(std::uint32_t binding, std::vector<std::byte> call) override {
+    calls_.at(binding).push_back(std::move(call));
   }
   void complete(std::uint32_t) override {}
   void unbind(std::uint32_t binding) override { calls_.erase(binding); }
   void call(std::uint32_t binding, std::uint32_t set) override {
-    const thresher_own_dual_gemm call = calls_.at(binding).at(set);  // the kernel gets a copy
-    function_(&call);
+    call_ = calls_.at(binding).at(set);  // the kernel gets a copy
+    function_(call_.data());
   }
 
  private:
   Function function_;
-  std::unordered_map<std::uint32_t, std::vector<thresher_own_dual_gemm>> calls_;
+  std::vector<std::byte> call_;
+  std::unordered_map<std::uint32_t, std::vector<std::vector<std::byte>>> calls_;
 };
 
 }  // namespace
