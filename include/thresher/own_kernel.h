@@ -278,6 +278,15 @@ THRESHER_OWN_FUNCTION float thresher_own_scale_of(const thresher_own_tensor* ten
   return tensor->global_scale ? tensor->global_scale[tensor->rank == 3 ? index : 0] : 1.0F;
 }
 
+/* Rounds once to fp32, fp16 or bf16. */
+THRESHER_OWN_FUNCTION float thresher_own_rounded(float value, int format) {
+  if (format == THRESHER_OWN_FP32) {
+    return value;
+  }
+  return format == THRESHER_OWN_FP16 ? thresher_own_fp16_to_float(thresher_own_float_to_fp16(value))
+                                     : thresher_own_from_bits((unsigned)thresher_own_float_to_bf16(value) << 16);
+}
+
 /* Rounds once to the tensor's format: fp32, fp16 or bf16. */
 THRESHER_OWN_FUNCTION void thresher_own_put(const thresher_own_tensor* tensor, long long place, float value) {
   if (tensor->format == THRESHER_OWN_FP32) {

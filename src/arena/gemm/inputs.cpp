@@ -378,6 +378,14 @@ Tensor grouped_output(const GroupedProblem& problem, const FindTensor& find) {
   return c;
 }
 
+Tensor only_matrix(const Tensor& stack) {
+  Tensor one = stack;
+  one.rank = std::max(0, stack.rank - 1);
+  std::copy(stack.shape.begin() + 1, stack.shape.end(), one.shape.begin());
+  std::copy(stack.strides.begin() + 1, stack.strides.end(), one.strides.begin());
+  return one;
+}
+
 GroupedTensors grouped_tensors(const ProductTask& task, const FindTensor& find) {
   return {.a = find("a"),
           .c = grouped_output(task.problem, find),

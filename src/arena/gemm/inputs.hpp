@@ -34,6 +34,8 @@ namespace thresher::arena {
 /// In the words of the public API; every weight is a stack.
 [[nodiscard]] GroupedWeights grouped_weights(const ProductTask& task, const FindTensor& find);
 [[nodiscard]] GroupedTensors grouped_tensors(const ProductTask& task, const FindTensor& find);
+/// The matrix of a stack of one, or its row of biases; of rank 0 where there is none.
+[[nodiscard]] Tensor only_matrix(const Tensor& stack);
 /// C of the problem from the tensors c, c_scales and c_scale, whatever of them there is.
 [[nodiscard]] Tensor grouped_output(const GroupedProblem& problem, const FindTensor& find);
 /// The least that an output in fp8_tensor is given.

@@ -51,15 +51,6 @@ std::optional<Problem> smaller_dual_gemm(const ProductTask& task) {
   return problem_of(dense_task(gemm, task.scale_layout));
 }
 
-/// The matrix of a stack of one; of rank 0 where there is none.
-Tensor only_matrix(const Tensor& stack) {
-  Tensor one = stack;
-  one.rank = std::max(0, stack.rank - 1);
-  std::copy(stack.shape.begin() + 1, stack.shape.end(), one.shape.begin());
-  std::copy(stack.strides.begin() + 1, stack.strides.end(), one.strides.begin());
-  return one;
-}
-
 class ProductOperation final : public Operation {
  public:
   /// Dense: one expert owns every row. Dual: gate and up of each expert.

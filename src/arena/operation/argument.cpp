@@ -58,10 +58,27 @@ Argument& Arguments::choice(const char* name, const char* about, std::vector<std
   return added;
 }
 
+Argument& Arguments::format(const char* name, const char* about, Format value) {
+  Argument& added = add(name, ArgumentKind::format, about);
+  added.integer = static_cast<std::int64_t>(value);
+  for (const Format format : all_formats) {
+    added.choices.emplace_back(thresher::name(format));
+  }
+  return added;
+}
+
 Argument& Arguments::number(const char* name, const char* about, float value) {
   Argument& added = add(name, ArgumentKind::number, about);
   added.number = value;
   return added;
+}
+
+void Arguments::order(const std::optional<GateUpOrder>& order) {
+  std::vector<std::string> orders{"separate"};
+  for (const GateUpOrder one : all_gate_up_orders) {
+    orders.emplace_back(thresher::name(one));
+  }
+  choice("order", "of gate and up", std::move(orders), order ? 1 + static_cast<std::size_t>(*order) : 0);
 }
 
 void Arguments::activation(const Activation& activation) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "arena/operation/find_tensor.hpp"
-#include "thresher/dual_gemm.hpp"
+#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::arena {
 
@@ -20,6 +20,7 @@ enum class ArgumentKind : std::uint8_t {
   integer,        ///< int
   flag,           ///< int, 0 or 1
   choice,         ///< int, an index into `choices`
+  format,         ///< int, a Format; `choices` are the names of all
   number,         ///< float
 };
 
@@ -36,7 +37,7 @@ struct Argument {
   std::string tensor{};      ///< its name in input sets
   Tensor value{};            ///< without data where the problem has none
   // Anything else has these.
-  std::int64_t integer = 0;  ///< of an extent, an integer, a flag or a choice
+  std::int64_t integer = 0;  ///< of anything but a number
   float number = 0;
   std::vector<std::string> choices{};
   /// A Python function without this parameter computes with this value; empty: any value is left to it.
@@ -58,7 +59,10 @@ class Arguments {
   Argument& integer(const char* name, const char* about, std::int64_t value);
   Argument& flag(const char* name, const char* about, bool value);
   Argument& choice(const char* name, const char* about, std::vector<std::string> choices, std::size_t value);
+  Argument& format(const char* name, const char* about, Format value);
   Argument& number(const char* name, const char* about, float value);
+  /// The order of gate and up in one tensor; empty: in two.
+  void order(const std::optional<GateUpOrder>& order);
   /// The kind of activation and the parameters of swiglu_clamped.
   void activation(const Activation& activation);
 

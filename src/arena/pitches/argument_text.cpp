@@ -13,6 +13,9 @@ constexpr const char* of_workspace = "what the pitch asked for, with anything in
 
 std::string about(const Argument& argument) {
   std::string text = argument.about;
+  if (argument.kind == ArgumentKind::format) {
+    return text + "; THRESHER_OWN_FP32 and so on";
+  }
   for (std::size_t i = 0; i < argument.choices.size(); ++i) {
     text += fmt::format("{}{} {}", i > 0 ? ", " : text.empty() ? "" : ": ", i, argument.choices[i]);
   }
@@ -64,7 +67,8 @@ std::string type_in_python(const Argument& argument) {
     case ArgumentKind::extent: return "";
     case ArgumentKind::integer: return "int";
     case ArgumentKind::flag: return "bool";
-    case ArgumentKind::choice: return "str";
+    case ArgumentKind::choice:
+    case ArgumentKind::format: return "str";
     case ArgumentKind::number: return "float";
     default: break;
   }

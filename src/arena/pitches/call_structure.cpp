@@ -125,7 +125,8 @@ const char* python_kind(const Argument& argument) {
     case ArgumentKind::extent: return "extent";
     case ArgumentKind::integer: return "integer";
     case ArgumentKind::flag: return "flag";
-    case ArgumentKind::choice: return "choice";
+    case ArgumentKind::choice:
+    case ArgumentKind::format: return "choice";
     case ArgumentKind::number: return "number";
     default: break;
   }
