@@ -31,6 +31,66 @@ struct thresher_own_dual_gemm {
   long long workspace_bytes;
 };
 
+struct thresher_own_attention {
+  /* sequences */
+  long long batch;
+  /* query heads */
+  long long heads;
+  /* key heads: query head h reads h / (heads / kv_heads) */
+  long long kv_heads;
+  /* of each sequence; of all together with cu_seqlens_q */
+  long long queries;
+  /* of each sequence; of all with cu_seqlens_k; with pages the most of one */
+  long long keys;
+  /* columns of q and k */
+  long long head_dim;
+  /* columns of v and o */
+  long long value_dim;
+  /* of the cache; 0 without pages */
+  long long pages;
+  /* keys of a page; 0 without pages */
+  long long page_size;
+  /* [batch, heads, queries, head_dim]; with cu_seqlens_q [queries, heads, head_dim] */
+  thresher_own_tensor q;
+  /* like q, of keys and kv_heads; in pages [pages, page_size, kv_heads, head_dim] */
+  thresher_own_tensor k;
+  /* like k, of value_dim columns */
+  thresher_own_tensor v;
+  /* int32 [batch + 1]: sequence b has the queries cu_seqlens_q[b] to cu_seqlens_q[b + 1] */
+  thresher_own_tensor cu_seqlens_q;
+  /* int32 [batch + 1]: the same of keys */
+  thresher_own_tensor cu_seqlens_k;
+  /* int32 [batch, blocks]: key j lies in row j % page_size of page block_table[b, j / page_size] */
+  thresher_own_tensor block_table;
+  /* int32 [batch]: keys of each sequence in pages */
+  thresher_own_tensor seqused_k;
+  /* float32 [heads]: a logit that joins the denominator */
+  thresher_own_tensor sinks;
+  /* float32 [batch, kv_heads]: multiplies q in fp8_e4m3 */
+  thresher_own_tensor q_descale;
+  /* float32 [batch, kv_heads]: multiplies k in fp8_e4m3 */
+  thresher_own_tensor k_descale;
+  /* float32 [batch, kv_heads]: multiplies v in fp8_e4m3 */
+  thresher_own_tensor v_descale;
+  /* like q, of value_dim columns */
+  thresher_own_tensor o;
+  /* float32 [batch, heads, queries], or [heads, queries]: logarithms of the sums */
+  thresher_own_tensor lse;
+  /* query i sees keys up to i + keys - queries */
+  int causal;
+  /* so many keys to the left of that one are seen; -1 for all */
+  int window_left;
+  /* the same to the right */
+  int window_right;
+  /* multiplies the products of q and k */
+  float scale;
+  /* logits become softcap tanh(logit / softcap); 0 for none */
+  float softcap;
+  /* what the pitch asked for, with anything in it; null when it asked for nothing */
+  void* workspace;
+  long long workspace_bytes;
+};
+
 struct thresher_own_grouped_dual_gemm {
   /* groups of rows, each with weights of its own */
   long long experts;

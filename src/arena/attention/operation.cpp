@@ -11,6 +11,7 @@
 #include "arena/attention/task.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "arena/operation/planned_runner.hpp"
+#include "arena/operation/task_bytes.hpp"
 #include "arena/random.hpp"
 #include "ops/attention_call.hpp"
 #include "ops/forecast.hpp"
@@ -251,6 +252,19 @@ class AttentionOperation final : public Operation {
     return attention_calibration_cases();
   }
   [[nodiscard]] bool is_timed_warm() const override { return true; }
+
+  [[nodiscard]] std::vector<Argument> arguments(const Problem& problem, const FindTensor& find) const override {
+    return attention_arguments(problem.as<AttentionTask>(), find);
+  }
+  [[nodiscard]] std::string formats_text(const Problem& problem) const override {
+    return attention_formats(problem.as<AttentionTask>());
+  }
+  [[nodiscard]] std::string bytes(const Problem& problem) const override {
+    return bytes_of(problem.as<AttentionTask>());
+  }
+  [[nodiscard]] Problem from_bytes(std::string_view bytes) const override {
+    return problem_of(task_from<AttentionTask>(bytes));
+  }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 /// A problem of attention in the arena.
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "arena/operation/problem.hpp"
@@ -25,6 +26,10 @@ struct AttentionTask {
   std::vector<std::int64_t> key_lengths{};
   SequenceLengths lengths = SequenceLengths::listed;
   bool operator==(const AttentionTask&) const = default;
+
+  [[nodiscard]] static auto members(auto& task) {
+    return std::tie(task.problem, task.lse, task.rows_first, task.query_lengths, task.key_lengths, task.lengths);
+  }
 };
 
 [[nodiscard]] const Operation& attention_operation();

@@ -57,6 +57,21 @@ const std::vector<OperationCase> cases{
      "c",
      {"product(call, &call->b2, expert, row, column)", "product(call, &call->b1, expert, row, column)"},
      {"b2[expert]", "b1[expert]"}},
+    {"attention",
+     "[[problem]]\nbatch = 2\nheads = 2\nkv_heads = 1\nqueries = 3\nkeys = 9\nhead_dim = 64\nformat = \"bf16\"\n"
+     "lse = true\nsoftcap = 2.0\nwindow_left = 4\norder = \"rows-first\"\n"
+     "[[problem]]\nheads = 2\nkv_heads = 1\nquery_lengths = [0, 3, 5]\nkey_lengths = [2, 7, 5]\nhead_dim = 64\n"
+     "format = \"fp16\"\nsinks = true\nlse = true\ncausal = true\n"
+     "[[problem]]\nbatch = 3\nheads = 2\nqueries = 1\nkeys = 9\nhead_dim = 64\nformat = \"fp16\"\npage_size = 4\n"
+     "lengths = \"mixed\"\nkv_format = \"fp8_e4m3\"\n",
+     "[[problem]]\nbatch = 2\nheads = 4\nkv_heads = 2\nqueries = 5\nkeys = 9\nhead_dim = 64\nformat = \"fp16\"\n"
+     "causal = [false, true]\n"
+     "[[problem]]\nbatch = 3\nheads = 4\nkv_heads = 2\nqueries = 1\nkeys = 11\nhead_dim = 64\nformat = \"fp16\"\n"
+     "page_size = 4\n",
+     "q",
+     "o",
+     {"call->causal && diagonal + 1 < end", "call->causal && diagonal + 2 < end"},
+     {" + keys - queries]", "]"}},
 };
 
 class OperationKernels : public OwnTournament, public ::testing::WithParamInterface<OperationCase> {
