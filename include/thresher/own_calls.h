@@ -204,3 +204,87 @@ struct thresher_own_gemm {
   void* workspace;
   long long workspace_bytes;
 };
+
+struct thresher_own_moe_layer {
+  /* rows of x and of out */
+  long long tokens;
+  /* columns of x and of out */
+  long long hidden_size;
+  /* columns between the products */
+  long long intermediate_size;
+  /* of the layer */
+  long long experts;
+  /* choices of a token */
+  long long top_k;
+  /* [tokens, hidden_size] */
+  thresher_own_tensor x;
+  /* int32 [tokens, top_k]: experts; a choice outside [0, experts) adds nothing */
+  thresher_own_tensor topk_ids;
+  /* float32 [tokens, top_k]: multiply the choices' rows before they are added */
+  thresher_own_tensor topk_weights;
+  /* [experts, intermediate_size, hidden_size]; with an order gate and up, 2 intermediate_size rows */
+  thresher_own_tensor gate;
+  /* [experts, intermediate_size, hidden_size]; none with an order */
+  thresher_own_tensor up;
+  /* [experts, hidden_size, intermediate_size] */
+  thresher_own_tensor down;
+  /* of gate [experts, its rows] */
+  thresher_own_tensor gate_bias;
+  /* of up [experts, intermediate_size] */
+  thresher_own_tensor up_bias;
+  /* of down [experts, hidden_size] */
+  thresher_own_tensor down_bias;
+  /* of up [experts], with an order; that of gate is the gate's */
+  thresher_own_tensor up_global_scales;
+  /* [tokens, hidden_size] */
+  thresher_own_tensor out;
+  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped */
+  int activation;
+  /* this and the next two: swiglu_clamped alone */
+  float alpha;
+  float limit;
+  float up_offset;
+  /* activations are rounded to it before down; THRESHER_OWN_FP32 and so on */
+  int intermediate_format;
+  /* of an intermediate in fp8_tensor or nvfp4; else 1 */
+  float intermediate_scale;
+  /* a choice's row is rounded to it before it is added; THRESHER_OWN_FP32 and so on */
+  int rows_format;
+  /* of gate and up: 0 separate, 1 gate-first, 2 up-first, 3 interleaved */
+  int order;
+  /* what the pitch asked for, with anything in it; null when it asked for nothing */
+  void* workspace;
+  long long workspace_bytes;
+};
+
+struct thresher_own_gated_mlp {
+  /* rows of x and of out */
+  long long tokens;
+  /* columns of x and of out */
+  long long hidden_size;
+  /* columns between the products */
+  long long intermediate_size;
+  /* [tokens, hidden_size] */
+  thresher_own_tensor x;
+  /* [intermediate_size, hidden_size] */
+  thresher_own_tensor gate;
+  /* [intermediate_size, hidden_size] */
+  thresher_own_tensor up;
+  /* [hidden_size, intermediate_size] */
+  thresher_own_tensor down;
+  /* [tokens, hidden_size] */
+  thresher_own_tensor out;
+  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped */
+  int activation;
+  /* this and the next two: swiglu_clamped alone */
+  float alpha;
+  float limit;
+  float up_offset;
+  /* activations are rounded to it before down; THRESHER_OWN_FP32 and so on */
+  int intermediate_format;
+  /* of an intermediate in fp8_tensor or nvfp4; else 1 */
+  float intermediate_scale;
+  /* what the pitch asked for, with anything in it; null when it asked for nothing */
+  void* workspace;
+  long long workspace_bytes;
+};

@@ -9,6 +9,7 @@
 #include "arena/moe_layer/parts.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "arena/operation/planned_runner.hpp"
+#include "arena/operation/task_bytes.hpp"
 #include "ops/cuda_device_spec.hpp"
 #include "ops/layer_parts.hpp"
 #include "ops/product_choice.hpp"
@@ -293,6 +294,17 @@ class LayerOperation final : public Operation {
   }
 
   [[nodiscard]] const EmulatedOperation* emulated() const override { return layer_emulation(is_dense_); }
+
+  [[nodiscard]] std::vector<Argument> arguments(const Problem& problem, const FindTensor& find) const override {
+    return layer_arguments(layer_task(problem), find);
+  }
+  [[nodiscard]] std::string formats_text(const Problem& problem) const override {
+    return layer_formats(layer_task(problem));
+  }
+  [[nodiscard]] std::string bytes(const Problem& problem) const override { return bytes_of(layer_task(problem)); }
+  [[nodiscard]] Problem from_bytes(std::string_view bytes) const override {
+    return problem_of(task_from<LayerTask>(bytes));
+  }
 
  private:
   bool is_dense_;

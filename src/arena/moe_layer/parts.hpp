@@ -5,6 +5,11 @@
 
 namespace thresher::arena {
 
+// arguments.cpp
+[[nodiscard]] std::vector<Argument> layer_arguments(const LayerTask& task, const FindTensor& find);
+/// "bf16*bf16->bf16*nvfp4->fp16": of x, of gate and up, of the intermediate, of down and of out.
+[[nodiscard]] std::string layer_formats(const LayerTask& task);
+
 // fields.cpp
 void add_layer_problems(bool is_dense, const ProblemTable& tables, std::vector<Problem>& problems);
 /// Ragged beside every tile; some choices are skipped, and some tokens have an expert twice.

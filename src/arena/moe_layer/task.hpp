@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "arena/gemm/routing.hpp"
@@ -28,6 +29,11 @@ struct LayerTask {
   ScaleLayout scale_layout = ScaleLayout::row_major;
   bool is_dense = false;  ///< a gated MLP
   bool operator==(const LayerTask&) const = default;
+
+  [[nodiscard]] static auto members(auto& task) {
+    return std::tie(task.problem, task.routing, task.total_experts, task.skipped, task.repeated, task.order,
+                    task.bias_format, task.scale_layout, task.is_dense);
+  }
 
   [[nodiscard]] std::int64_t choices() const noexcept { return size_product(problem.tokens, problem.top_k); }
 };

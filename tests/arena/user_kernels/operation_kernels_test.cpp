@@ -72,6 +72,25 @@ const std::vector<OperationCase> cases{
      "o",
      {"call->causal && diagonal + 1 < end", "call->causal && diagonal + 2 < end"},
      {" + keys - queries]", "]"}},
+    {"gated_mlp",
+     "[[problem]]\ntokens = 5\nhidden_size = 64\nintermediate_size = 32\nx = \"bf16\"\ngate_up = \"nvfp4\"\n"
+     "intermediate = \"bf16\"\ndown = \"nvfp4\"\nout = \"bf16\"\nactivation = \"gelu_tanh\"\n",
+     "[[problem]]\ntokens = 7\nhidden_size = 40\nintermediate_size = 24\nx = \"fp16\"\ngate_up = \"fp16\"\n"
+     "intermediate = \"fp16\"\ndown = \"fp16\"\nout = \"fp16\"\n",
+     "x",
+     "out",
+     {"product(&call->x, token, &call->up, row)", "product(&call->x, token, &call->gate, row)"},
+     {"* ups)", "* gates)"}},
+    {"moe_layer",
+     "[[problem]]\nexperts = 3\nof_experts = 4\ntop_k = 2\ntokens = 5\nhidden_size = 32\nintermediate_size = 16\n"
+     "x = \"bf16\"\ngate_up = \"nvfp4\"\nintermediate = \"bf16\"\ndown = \"nvfp4\"\nout = \"fp32\"\nskipped = 4\n"
+     "bias = \"fp32\"\n",
+     "[[problem]]\nexperts = 4\ntop_k = 2\ntokens = 7\nhidden_size = 40\nintermediate_size = 24\nx = \"fp16\"\n"
+     "gate_up = \"fp16\"\nintermediate = \"fp16\"\ndown = \"fp16\"\nrows = \"fp16\"\nout = \"fp16\"\n",
+     "x",
+     "out",
+     {"+= weight * thresher_own_rounded", "+= thresher_own_rounded"},
+     {"+= topk_weights[token, choice] * row", "+= row"}},
 };
 
 class OperationKernels : public OwnTournament, public ::testing::WithParamInterface<OperationCase> {
