@@ -236,8 +236,8 @@ class ProblemTimer {
     return {};
   }
 
-  /// The distributions to time beside the suite's own choice: its other ones, else those that every kernel must
-  /// support. The gate `honest` uses the same.
+  /// The distributions to time beside the suite's own choice: its other ones and `normal`, else those that every kernel
+  /// must support. Integers fit into every narrower format, so that a kernel that looks for this would be as fast.
   [[nodiscard]] std::vector<Distribution> other_distributions() const {
     const auto offered = [&](const auto& distributions) {
       std::vector<Distribution> others(distributions.begin(), distributions.end());
@@ -246,8 +246,17 @@ class ProblemTimer {
       });
       return others;
     };
-    const std::vector<Distribution> others = offered(match_.suite.distributions);
-    return others.empty() ? offered(ordinary_distributions) : others;
+    std::vector<Distribution> others = offered(match_.suite.distributions);
+    const std::vector<Distribution> ordinary = offered(ordinary_distributions);
+    if (others.empty()) {
+      others = ordinary;
+    } else if (std::find(ordinary.begin(), ordinary.end(), Distribution::normal) != ordinary.end()) {
+      others.push_back(Distribution::normal);
+    }
+    if (std::any_of(others.begin(), others.end(), [](Distribution other) { return other != Distribution::integers; })) {
+      std::erase(others, Distribution::integers);
+    }
+    return others;
   }
 
   /// Whether it is slower, relative to its baseline, on another distribution, drawn at random.
