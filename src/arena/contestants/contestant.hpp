@@ -72,6 +72,8 @@ class Contestant {
   virtual void leave() const {}
   /// The confinement of its process on its rig; empty while it has none.
   [[nodiscard]] virtual runtime::Confined confined() const { return {}; }
+  /// Whether `prepare` may pack weights, which then stay the same until it is called anew.
+  [[nodiscard]] virtual bool packs_weights() const { return true; }
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                         const std::vector<DeviceSet>& sets) const = 0;

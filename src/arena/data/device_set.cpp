@@ -131,6 +131,11 @@ void DeviceSet::replace(const HostTensor& tensor) {
   }
 }
 
+void DeviceSet::replace(const HostTensor& tensor, std::size_t offset, std::size_t bytes) {
+  void* const values = part(tensor.name).buffer->data();
+  memory_->upload(static_cast<std::byte*>(values) + offset, tensor.values.data() + offset, bytes);
+}
+
 std::vector<std::string> DeviceSet::guard_damage() const {
   std::vector<std::string> sentences;
   for (const Part& known : parts_) {

@@ -49,6 +49,8 @@ class DeviceSet {
                                                    std::size_t bytes) const;
   /// Overwrites the input `tensor.name`: values, scales and global scale, all of unchanged size.
   void replace(const HostTensor& tensor);
+  /// Overwrites `bytes` of the input's values, starting at `offset`, with those of the tensor.
+  void replace(const HostTensor& tensor, std::size_t offset, std::size_t bytes);
 
   /// Sentences such as "writes past the end of c: 12 bytes, the nearest 1 byte away".
   [[nodiscard]] std::vector<std::string> guard_damage() const;

@@ -46,24 +46,27 @@ HostTensor make_host_tensor(std::string name, Format format, std::vector<std::in
 }
 
 void flip_signs(HostTensor& tensor, Random& random) {
-  if (tensor.is_index) {
-    return;
+  if (!tensor.is_index) {
+    flip_signs(std::span(tensor.values), tensor.format, random);
   }
-  const int element_bits = bits(tensor.format);
+}
+
+void flip_signs(std::span<std::uint8_t> values, Format format, Random& random) {
+  const int element_bits = bits(format);
   std::uint64_t signs = 0;
   for (int bit = element_bits - 1; bit < 64; bit += element_bits) {
     signs |= std::uint64_t{1} << bit;
   }
   std::size_t byte = 0;
-  for (; byte + 8 <= tensor.values.size(); byte += 8) {
+  for (; byte + 8 <= values.size(); byte += 8) {
     std::uint64_t word = 0;
-    std::memcpy(&word, &tensor.values[byte], 8);
+    std::memcpy(&word, &values[byte], 8);
     word ^= random.next() & signs;
-    std::memcpy(&tensor.values[byte], &word, 8);
+    std::memcpy(&values[byte], &word, 8);
   }
   const std::uint64_t last = random.next() & signs;
-  for (std::size_t i = 0; byte + i < tensor.values.size(); ++i) {
-    tensor.values[byte + i] ^= static_cast<std::uint8_t>(last >> (8 * i));
+  for (std::size_t i = 0; byte + i < values.size(); ++i) {
+    values[byte + i] ^= static_cast<std::uint8_t>(last >> (8 * i));
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// Inputs and outputs of one call as the host holds them.
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ void copy_row_scales(const HostTensor& from, std::int64_t row, HostTensor& to, s
 /// Gives every element a random sign: new data, of the same distribution where that is symmetric, without repeated
 /// rows. An index tensor stays unchanged.
 void flip_signs(HostTensor& tensor, Random& random);
+/// The same for values of a format, which begin with a whole element.
+void flip_signs(std::span<std::uint8_t> values, Format format, Random& random);
 
 /// Negates one element: the one of greatest magnitude among random ones.
 void negate_one_element(HostTensor& tensor, Random& random);

@@ -42,6 +42,7 @@ class HonestGate final : public Gate {
     HonestyOptions options;
     options.seed = match.seed;
     options.is_timed = match.suite.timed;
+    options.weights_are_packed = match.contestant.packs_weights();
     options.secret_seed = secret_seed();
     const bool is_cpu = match.rig.device().kind() == DeviceKind::cpu;
     options.max_operations = match.suite.timed ? (is_cpu ? cpu_operations : gpu_operations)

@@ -52,6 +52,7 @@ class ProblemTimer {
   /// Fills `objection` where there is one.
   Times run(Objection& objection) {
     VerifiedCalls calls = make_calls(main_distribution(), contestant());
+    calls.change_weights_too();
     Times times = time(calls, match_.timing);
     objection = objection_to(times, calls);
     if (contestant() == nullptr || objection || !times.clock_fault.empty()) {
@@ -272,11 +273,13 @@ class ProblemTimer {
     for (int turn = 0; turn < times_in_a_row; ++turn) {
       if (turn > 0) {
         VerifiedCalls calls = make_calls(main_distribution(), contestant());
+        calls.change_weights_too();
         speedups = shortly(calls, objection).speedups();
       }
       std::vector<double> on_other;
       if (!objection) {
         VerifiedCalls calls = make_calls(other, contestant());
+        calls.change_weights_too();
         on_other = shortly(calls, objection).speedups();
       }
       if (objection || !is_beyond_doubt(speedups, on_other, floor_of_other_data)) {

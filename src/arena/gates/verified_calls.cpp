@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -58,6 +59,7 @@ VerifiedCalls::VerifiedCalls(const Problem& problem, Distribution distribution, 
           std::any_of(shapes_.begin(), shapes_.end(), [](const HostTensor& shape) { return shape.elements() > 0; })),
       secret_seed_(secret_seed),
       fresh_(problem, distribution, secret_seed),
+      baseline_contestant_(&baseline),
       environment_(environment),
       own_(own) {
   groups_.push_back(fresh_.inputs_of_group(0));
@@ -103,6 +105,56 @@ void VerifiedCalls::call_contestant_back(const Contestant& contestant, Rig& own)
   there.sets.erase(there.sets.begin() + static_cast<std::ptrdiff_t>(plan_.called()), there.sets.end());
   there.inspector = inspector_of(contestant, own);
   there.runner = contestant.prepare(problem_, there.rig->memory(), there.sets);
+  // Integers are chosen so that sums are exact; other signs would break that.
+  weights_may_change_ = !contestant.packs_weights() && has_sets_of_its_own() && distribution_ != Distribution::integers;
+}
+
+const HostTensor& VerifiedCalls::weight_of(const Lane& there, std::size_t group, const HostTensor& input) const {
+  const auto changed = there.changed_weights.find(group);
+  if (changed != there.changed_weights.end()) {
+    for (const HostTensor& weight : changed->second) {
+      if (weight.name == input.name) {
+        return weight;
+      }
+    }
+  }
+  return input;
+}
+
+/// Gives neighbouring rows of one weight other signs, mostly few of them, so that elements here and there seem the
+/// same. Weights of warm calls change, and those of a few groups, always the same, so that the host keeps few copies.
+void VerifiedCalls::change_weights(Lane& there, const Batch& batch) {
+  constexpr std::size_t groups_per_changed_one = 8;
+  constexpr std::uint64_t warm_samples_per_change = 3;
+  constexpr std::size_t max_bytes = std::size_t{1} << 20;
+  Random random(next_seed());
+  const std::size_t call = random.below(batch.calls);
+  const std::size_t group = plan_.group_of(batch.set_of(call));
+  const bool is_one_of_few = (group + secret_seed_) % groups_per_changed_one == 0;
+  if (group == 0 ? random.below(warm_samples_per_change) != 0 : !is_one_of_few) {
+    return;
+  }
+  std::vector<HostTensor>& weights = there.changed_weights[group];
+  if (weights.empty()) {
+    std::copy_if(groups_[group].begin(), groups_[group].end(), std::back_inserter(weights),
+                 [](const HostTensor& input) {
+                   const bool is_matrix = input.shape.size() > 1;  // others are scales
+                   return input.is_weight && is_matrix && !input.values.empty();
+                 });
+  }
+  if (weights.empty()) {
+    return;  // the operation has no weights
+  }
+  HostTensor& weight = weights[random.below(weights.size())];
+  const std::size_t rows = static_cast<std::size_t>(weight.elements() / weight.shape.back());
+  const std::size_t row_bytes = weight.values.size() / rows;
+  const std::size_t max_rows = std::clamp<std::size_t>(max_bytes / row_bytes, 1, rows);
+  const auto powers_of_two = static_cast<std::uint64_t>(std::bit_width(max_rows));
+  const std::size_t count = std::min(max_rows, 1 + random.below(std::uint64_t{1} << random.below(powers_of_two)));
+  const std::size_t offset = random.below(rows - count + 1) * row_bytes;
+  flip_signs(std::span(weight.values).subspan(offset, count * row_bytes), weight.format, random);
+  there.sets[group].replace(weight, offset, count * row_bytes);
+  call_on_changed_weights_ = call;
 }
 
 /// Knowledge of some of the data must not predict the next.
@@ -177,6 +229,10 @@ void VerifiedCalls::make_all_calls(Role role, const Batch& batch) {
 }
 
 void VerifiedCalls::put_in_place(Lane& there, const Batch& batch) {
+  call_on_changed_weights_.reset();
+  if (weights_may_change_ && changes_weights_ && &there == &*contestant_) {
+    change_weights(there, batch);
+  }
   for (std::size_t call = 0; call < batch.calls; ++call) {
     const std::size_t set = batch.set_of(call);
     for (const HostTensor& activation : calls_[set].activations) {
@@ -207,12 +263,14 @@ void VerifiedCalls::put_in_inputs(Role role, const Batch& batch) {
   }
 }
 
-InputsOfCall VerifiedCalls::inputs_of(const Call& call, std::size_t group) const {
+InputsOfCall VerifiedCalls::inputs_of(const Lane& there, std::size_t set) const {
+  const std::vector<HostTensor>& activations = calls_[set].activations;
+  const std::size_t group = plan_.group_of(set);
   InputsOfCall inputs;
   for (const HostTensor& input : groups_[group]) {
-    const auto own = std::find_if(call.activations.begin(), call.activations.end(),
+    const auto own = std::find_if(activations.begin(), activations.end(),
                                   [&](const HostTensor& activation) { return activation.name == input.name; });
-    inputs.push_back(input.is_weight || own == call.activations.end() ? &input : &*own);
+    inputs.push_back(input.is_weight || own == activations.end() ? &weight_of(there, group, input) : &*own);
   }
   return inputs;
 }
@@ -244,8 +302,7 @@ std::string VerifiedCalls::look_at_each(Lane& there, const Batch& batch) {
   parallel_for(static_cast<std::int64_t>(chosen.size()), threads_for(bytes), [&](std::int64_t index) {
     const auto at = static_cast<std::size_t>(index);
     const std::size_t set = batch.set_of(chosen[at]);
-    faults[at] =
-        there.inspector->fault_in(looks[chosen[at]], inputs_of(calls_[set], plan_.group_of(set)), calls_[set].poison);
+    faults[at] = there.inspector->fault_in(looks[chosen[at]], inputs_of(there, set), calls_[set].poison);
   });
   verified_counts_.looked += chosen.size();
   for (std::size_t at = 0; at < chosen.size(); ++at) {
@@ -256,34 +313,49 @@ std::string VerifiedCalls::look_at_each(Lane& there, const Batch& batch) {
   return {};
 }
 
+const DeviceSet& VerifiedCalls::compute_trusted(const Lane& there, std::size_t set) {
+  const std::size_t group = plan_.group_of(set);
+  const bool has_changed = there.changed_weights.contains(group);
+  const std::size_t trusted = has_changed ? 0 : plan_.called() + group;
+  if (has_changed && !trusted_) {
+    trusted_ = Trusted{{DeviceSet(baseline_.rig->memory(), groups_[group], shapes_)}};
+  }
+  DeviceSet& inputs = has_changed ? trusted_->sets.front() : baseline_.sets[trusted];
+  for (const HostTensor* const input : inputs_of(there, set)) {
+    if (has_changed || !input->is_weight) {
+      inputs.replace(*input);
+    }
+  }
+  inputs.poison_outputs(calls_[set].poison);
+  if (has_changed) {  // it may pack weights
+    trusted_->runner = baseline_contestant_->prepare(problem_, baseline_.rig->memory(), trusted_->sets);
+  }
+  (has_changed ? trusted_->runner : baseline_.runner)->run(baseline_.rig->stream(), trusted);
+  baseline_.rig->wait();
+  return inputs;
+}
+
 /// Compares every element of one call with the baseline's outputs on a copy of its inputs.
 std::string VerifiedCalls::look_at_whole(Lane& there, std::size_t set) {
-  const std::size_t group = plan_.group_of(set);
-  const std::size_t trusted = plan_.called() + group;
-  for (const HostTensor& activation : calls_[set].activations) {
-    baseline_.sets[trusted].replace(activation);
-  }
-  baseline_.sets[trusted].poison_outputs(calls_[set].poison);
-  baseline_.runner->run(baseline_.rig->stream(), trusted);
-  baseline_.rig->wait();
+  const DeviceSet& trusted = compute_trusted(there, set);
   Random random(next_seed());
   Look look = baseline_.inspector->choose(random);
-  read(baseline_.sets[trusted], look);
-  if (const std::string fault = baseline_.inspector->fault_in(look, inputs_of(calls_[set], group), calls_[set].poison);
+  read(trusted, look);
+  if (const std::string fault = baseline_.inspector->fault_in(look, inputs_of(there, set), calls_[set].poison);
       !fault.empty()) {
     baseline_is_wrong_ = true;
     return "the baseline that outputs are compared with is wrong itself: " + fault;
   }
   ++verified_counts_.whole;
-  return there.inspector->fault_against(download(there.sets[set], shapes_), download(baseline_.sets[trusted], shapes_));
+  return there.inspector->fault_against(download(there.sets[set], shapes_), download(trusted, shapes_));
 }
 
 std::string VerifiedCalls::changed_input(Lane& there, std::size_t set, bool with_weights) {
   std::vector<HostTensor> inputs = calls_[set].activations;
   if (with_weights) {
-    for (const HostTensor& input : groups_[plan_.group_of(set)]) {
-      if (input.is_weight) {
-        inputs.push_back(input);
+    for (const HostTensor* const input : inputs_of(there, set)) {
+      if (input->is_weight) {
+        inputs.push_back(*input);
       }
     }
   }
@@ -294,7 +366,7 @@ std::string VerifiedCalls::changed_input(Lane& there, std::size_t set, bool with
 
 MadeCall VerifiedCalls::made(Role role, std::size_t set) const {
   MadeCall call{{}, download(lane(role).sets[set], shapes_), calls_[set].recipe, calls_[set].poison};
-  for (const HostTensor* input : inputs_of(calls_[set], plan_.group_of(set))) {
+  for (const HostTensor* input : inputs_of(lane(role), set)) {
     call.inputs.push_back(*input);
   }
   return call;
@@ -327,7 +399,7 @@ std::string VerifiedCalls::inspect(Role role, const Batch& batch, bool closely) 
     return fault;
   }
   Random random(next_seed());
-  const std::size_t call = random.below(batch.calls);
+  const std::size_t call = call_on_changed_weights_.value_or(random.below(batch.calls));
   const std::size_t set = batch.set_of(call);
   const auto in_words = [&](std::string fault) {
     return fault.empty() ? fault : fmt::format("call {} of {} of a sample: {}", call + 1, batch.calls, fault);
@@ -337,7 +409,8 @@ std::string VerifiedCalls::inspect(Role role, const Batch& batch, bool closely) 
     fault = in_words(changed_input(there, set, random.below(32) == 0));
   }
   // The baseline is compared only with the definition, never with itself.
-  if (fault.empty() && (closely || kind_ != SampleKind::counted) && role == Role::contestant && has_outputs_) {
+  const bool looks_at_whole = closely || kind_ != SampleKind::counted || call_on_changed_weights_;
+  if (fault.empty() && looks_at_whole && role == Role::contestant && has_outputs_) {
     fault = in_words(look_at_whole(there, set));
   }
   return fault;
@@ -373,8 +446,12 @@ std::string VerifiedCalls::last_look() {
     }
     Lane* const there = &lane(role);
     for (std::size_t group = 0; group < plan_.groups; ++group) {
-      std::vector<HostTensor> weights = groups_[group];
-      std::erase_if(weights, [](const HostTensor& input) { return !input.is_weight; });
+      std::vector<HostTensor> weights;
+      for (const HostTensor& input : groups_[group]) {
+        if (input.is_weight) {
+          weights.push_back(weight_of(*there, group, input));
+        }
+      }
       verified_counts_.compared += weights.size();
       if (const std::vector<std::string> changed = there->sets[group].changed_inputs(weights); !changed.empty()) {
         return fmt::format("the weights {} were written to", changed.front());

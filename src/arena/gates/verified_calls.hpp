@@ -1,6 +1,7 @@
 #pragma once
 /// Timed calls are verified calls: they get fresh inputs before every sample, and their outputs are checked after it.
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,8 @@ class VerifiedCalls final : public Attendant {
   [[nodiscard]] bool baseline_is_wrong() const { return baseline_is_wrong_; }
   /// Sets the interval of samples that repeat seen inputs; 0: none.
   void look_back_in_one_of(std::uint64_t samples) { samples_of_a_look_back_ = samples; }
+  /// From now on weights of a contestant that packs none change between its samples, at the same addresses.
+  void change_weights_too() { changes_weights_ = true; }
   /// The next sample calls `set` on the activations of `before`, with differently poisoned outputs.
   void repeat_next(std::size_t set, const MadeCall& before) { repeated_ = Repeated{set, before.recipe, before.poison}; }
   /// The last call of `role` on the set; its sample was the last that was prepared.
@@ -101,6 +104,13 @@ class VerifiedCalls final : public Attendant {
     std::unique_ptr<Runner> runner;
     std::unique_ptr<Inspector> inspector;
     std::vector<std::optional<Recipe>> had;  ///< of each set's last call
+    /// Weights that changed since the sets were made, by group; all others are those of `groups_`.
+    std::map<std::size_t, std::vector<HostTensor>> changed_weights{};
+  };
+  /// The baseline on one more set of its rig, which takes weights that changed.
+  struct Trusted {
+    std::vector<DeviceSet> sets;
+    std::unique_ptr<Runner> runner{};
   };
   struct Repeated {
     std::size_t set = 0;
@@ -125,6 +135,10 @@ class VerifiedCalls final : public Attendant {
   SampleKind draw_kind(Role role, const Batch& batch);
   void make_all_calls(Role role, const Batch& batch);
   void put_in_place(Lane& lane, const Batch& batch);
+  void change_weights(Lane& lane, const Batch& batch);
+  [[nodiscard]] const HostTensor& weight_of(const Lane& lane, std::size_t group, const HostTensor& input) const;
+  /// Runs the baseline on the inputs of the lane's call. The set holds its outputs.
+  const DeviceSet& compute_trusted(const Lane& lane, std::size_t set);
   /// The poison and the data of a call.
   struct Order {
     Recipe recipe;
@@ -132,7 +146,7 @@ class VerifiedCalls final : public Attendant {
   };
   std::vector<Order> orders_of(Lane& lane, const Batch& batch);
   [[nodiscard]] Call make_call(const Order& order) const;
-  [[nodiscard]] InputsOfCall inputs_of(const Call& call, std::size_t group) const;
+  [[nodiscard]] InputsOfCall inputs_of(const Lane& lane, std::size_t set) const;
   std::string look_at_each(Lane& lane, const Batch& batch);
   std::string look_at_whole(Lane& lane, std::size_t set);
   std::string changed_input(Lane& lane, std::size_t set, bool with_weights);
@@ -148,7 +162,12 @@ class VerifiedCalls final : public Attendant {
   CallPlan plan_;
   std::vector<std::vector<HostTensor>> groups_;  ///< inputs of each group; only the weights are read
   Lane baseline_;
+  const Contestant* baseline_contestant_;
   std::optional<Lane> contestant_;
+  bool weights_may_change_ = false;  ///< the contestant's, between its samples
+  bool changes_weights_ = false;
+  std::optional<std::size_t> call_on_changed_weights_;  ///< of the sample that was prepared last
+  std::optional<Trusted> trusted_;
   std::vector<Call> calls_;  ///< of each set, for the role that was prepared last
   SampleKind kind_ = SampleKind::counted;
   std::uint64_t samples_of_a_look_back_ = 8;

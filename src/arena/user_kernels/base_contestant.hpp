@@ -16,6 +16,7 @@ class BaseContestant : public Contestant {
 
   [[nodiscard]] std::string unsupported_reason(const Problem& problem) const override;
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override;
+  [[nodiscard]] bool packs_weights() const override { return false; }
 
  protected:
   [[nodiscard]] const Kernel& kernel() const { return kernel_; }
