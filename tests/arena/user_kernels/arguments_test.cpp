@@ -38,18 +38,23 @@ TEST(Arguments, TheHeaderIsMadeFromThem) {
   EXPECT_EQ(read_input_file(header).bytes, calls_header()) << "thresher kernel-arguments --header > " << header;
 }
 
+template <class Call>
+void expect_structure(const char* operation) {
+  const std::vector<Argument> arguments = arguments_of(find_operation(operation));
+  const CallStructure structure = call_structure(arguments, Receiver::c, nullptr, 0);
+  EXPECT_EQ(structure.bytes.size(), sizeof(Call)) << operation;
+  EXPECT_EQ(structure.offsets.back(), offsetof(Call, workspace)) << operation;
+  EXPECT_EQ(structure.addresses.back(), offsetof(Call, workspace)) << operation;
+}
+
 TEST(Arguments, LieInTheStructureWhereACompilerLooksForThem) {
-  const auto expect = [](const char* operation, std::size_t bytes, const char* name, std::size_t offset) {
-    const std::vector<Argument> arguments = arguments_of(find_operation(operation));
-    const CallStructure structure = call_structure(arguments, Receiver::c, nullptr, 0);
-    EXPECT_EQ(structure.bytes.size(), bytes) << operation;
-    const auto found =
-        std::find_if(arguments.begin(), arguments.end(), [&](const Argument& one) { return one.name == name; });
-    EXPECT_EQ(structure.offsets[static_cast<std::size_t>(found - arguments.begin())], offset) << operation << name;
-  };
-  using Dual = thresher_own_dual_gemm;
-  expect("dual_gemm", sizeof(Dual), "c", offsetof(Dual, c));
-  expect("dual_gemm", sizeof(Dual), "up_offset", offsetof(Dual, up_offset));
+  expect_structure<thresher_own_dual_gemm>("dual_gemm");
+  expect_structure<thresher_own_gemm>("gemm");
+  expect_structure<thresher_own_grouped_dual_gemm>("grouped_dual_gemm");
+  expect_structure<thresher_own_grouped_gemm>("grouped_gemm");
+  expect_structure<thresher_own_attention>("attention");
+  expect_structure<thresher_own_moe_layer>("moe_layer");
+  expect_structure<thresher_own_gated_mlp>("gated_mlp");
   EXPECT_EQ(sizeof(thresher_own_tensor), 120U) << "python_server.py reads as many";
 }
 
