@@ -37,14 +37,6 @@ PlanRequest Operation::plan_request(const ContestantSpec& spec) const {
   return request;
 }
 
-std::string Operation::bytes(const Problem&) const {
-  throw Error(ErrorCode::internal, fmt::format("problems of {} stay in one process", name()));
-}
-
-Problem Operation::from_bytes(std::string_view) const {
-  throw Error(ErrorCode::internal, fmt::format("problems of {} stay in one process", name()));
-}
-
 MachineCode Operation::machine_code(const Problem&, const ContestantSpec&, const DeviceSpec&) const {
   throw Error(ErrorCode::unsupported, fmt::format("{} has no strategy for GPUs", name()));
 }

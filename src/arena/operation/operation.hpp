@@ -204,13 +204,13 @@ class Operation {
   [[nodiscard]] virtual bool is_timed_warm() const { return false; }
 
   // For user kernels (docs/harness/bring-your-own.md).
-  /// The arguments of a kernel for a call whose tensors `find` knows. Empty: pitches may bring no kernel.
-  [[nodiscard]] virtual std::vector<Argument> arguments(const Problem&, const FindTensor& /*find*/) const { return {}; }
+  /// The arguments of a kernel for a call whose tensors `find` knows.
+  [[nodiscard]] virtual std::vector<Argument> arguments(const Problem& problem, const FindTensor& find) const = 0;
   /// The problem's formats as pitches name them: "fp16*fp16->fp16".
-  [[nodiscard]] virtual std::string formats_text(const Problem&) const { return ""; }
+  [[nodiscard]] virtual std::string formats_text(const Problem& problem) const = 0;
   /// A problem as bytes, for another process of this very program, and back.
-  [[nodiscard]] virtual std::string bytes(const Problem& problem) const;
-  [[nodiscard]] virtual Problem from_bytes(std::string_view bytes) const;
+  [[nodiscard]] virtual std::string bytes(const Problem& problem) const = 0;
+  [[nodiscard]] virtual Problem from_bytes(std::string_view bytes) const = 0;
 };
 
 }  // namespace thresher::arena

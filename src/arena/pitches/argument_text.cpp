@@ -116,9 +116,7 @@ template <class Part>
 std::string of_each_operation(const Part& part) {
   std::string text;
   for (const Operation* const operation : operations()) {
-    if (!arguments_of(*operation).empty()) {
-      text += part(*operation);
-    }
+    text += part(*operation);
   }
   return text;
 }

@@ -4,7 +4,7 @@
 
 namespace thresher::arena::user_kernels {
 
-/// include/thresher/own_calls.h: a structure for each operation that takes kernels.
+/// include/thresher/own_calls.h: a structure for each operation.
 [[nodiscard]] std::string calls_header();
 
 /// The body of docs/reference/kernel-arguments.md.

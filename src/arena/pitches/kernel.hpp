@@ -38,8 +38,7 @@ struct Kernel {
   std::optional<double> time_limit_s;  ///< of one call, if the pitch sets it
 };
 
-/// Reads the table and the source, beside `pitch_file`. The operation takes kernels. Throws Error(invalid_argument)
-/// with file, line and key.
+/// Reads the table and the source, beside `pitch_file`. Throws Error(invalid_argument) with file, line and key.
 [[nodiscard]] Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file, const Operation& operation);
 
 [[nodiscard]] Extents extents_of(const std::vector<Argument>& arguments);

@@ -9,7 +9,6 @@
 #include "arena/audit/expectations.hpp"
 #include "arena/config/config.hpp"
 #include "arena/operations.hpp"
-#include "arena/pitches/call_structure.hpp"
 #include "core/input_file.hpp"
 #include "core/printable.hpp"
 #include "thresher/error.hpp"
@@ -185,12 +184,7 @@ Pitch parse_pitch(std::string_view text, const std::string& file) {
     pitch.accept = read_acceptance(*accept);
   }
   if (const auto kernel = top.optional_table("kernel")) {
-    const Operation& operation = find_operation(pitch.contestant.operation);
-    if (user_kernels::arguments_of(operation).empty()) {
-      top.fail("kernel",
-               fmt::format("brings a kernel for {}, which takes none from outside", pitch.contestant.operation));
-    }
-    pitch.kernel = user_kernels::read_kernel(*kernel, file, operation);
+    pitch.kernel = user_kernels::read_kernel(*kernel, file, find_operation(pitch.contestant.operation));
     if (!is_name(pitch.contestant.strategy)) {
       top.table("contestant")
           .fail("strategy", fmt::format("is \"{}\", but a kernel's name is 1 to 64 of A-Z, a-z, 0-9, _, . and -",
