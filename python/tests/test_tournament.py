@@ -242,6 +242,37 @@ def test_more_of_both(small, hold):
     expect_failed(found, cheats | {never_ends: ("correct", "a call took longer than the 1 s that it may, and the kernel's process was ended")})
 
 
+def attends(q, k, v, scale, causal, cu_seqlens_q=None):
+    logits = (q.astype("float32") @ np.swapaxes(k, -1, -2).astype("float32")) * scale
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return (weights @ v.astype("float32")) / weights.sum(axis=-1, keepdims=True)
+
+
+def attends_to_the_first_value(q, k, v, scale, causal, cu_seqlens_q=None):
+    return np.broadcast_to(v[..., :1, :], q.shape).astype("float32")
+
+
+def knows_no_mask(q, k, v, out):
+    out[...] = 0
+
+
+def test_another_operation(hold, tmp_path):
+    suite = tmp_path / "attention.toml"
+    suite.write_text('title = "Small"\noperation = "attention"\ndistributions = ["normal", "full_range"]\ntimed = false\n[[problem]]\n'
+                     'batch = 2\nheads = 2\nqueries = 3\nkeys = 9\nhead_dim = 64\nformat = "fp16"\n')
+
+    def entered(kernel, **more):
+        return thresher.Contestant(kernel=kernel, operation="attention", baseline="blockwise", **more)
+
+    found = hold(suite, [entered(attends), entered(attends_to_the_first_value)])
+    expect_honest(found, attends)
+    expect_failed(found, {attends_to_the_first_value: ("correct", "the definition gives")})
+    causal = tmp_path / "causal.toml"
+    causal.write_text(suite.read_text() + "causal = true\n")
+    entry = hold(causal, [entered(knows_no_mask)])["knows_no_mask"]
+    assert "knows_no_mask takes no argument causal, and this problem's is True" in entry.sentence
+
+
 @pytest.mark.on_demand
 def test_formats(small, hold):
     second = '[[problem]]\nm = 5\nn = 24\nk = 64\na = "bf16"\nb = "bf16"\nout = "fp32"\n'

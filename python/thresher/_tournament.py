@@ -34,11 +34,12 @@ class Contestant:
     kernel: a function `kernel(a, b1, b2)` that gives back C, or `kernel(a, b1, b2, out)` that writes it; a .py file that holds
         one; or the name of a strategy of Thresher's own, "interleaved" or "attention/split". See docs/guides/python.md for what a
         kernel is given. On a GPU it may launch what can be captured in a CUDA graph: Triton's kernels, torch's operators.
+    operation: what it computes, "dual_gemm" if it is left out; docs/reference/kernel-arguments.md has what a kernel of each is given.
     name: under which it is shown; of a function its own name, of a file the file's.
     entry: the function in a file.
     framework: whose arrays a kernel is given, "numpy" or "torch"; on a GPU "torch" alone.
     formats: what it is made for, as suites write it: ["fp16*fp16->fp16"]; every one without it.
-    workspace_bytes: a number or an expression of m, n and k: "m * n * 4".
+    workspace_bytes: a number or an expression of the problem's extents: "m * n * 4".
     time_limit_s: seconds that one call may take, at most the tournament's call_seconds.
     baseline: the strategy that it is measured against; "two_pass" of the dual GEMM.
     speedup, confidence, reason: the claim: by how much it is faster, one number or two between which the speed-up is, with
@@ -48,6 +49,7 @@ class Contestant:
     """
 
     kernel: Callable | Path
+    operation: str | None = None
     name: str | None = None
     entry: str | None = None
     framework: str | None = None
@@ -82,10 +84,9 @@ class Contestant:
         """(operation, name)."""
         if self._is_strategy():
             operation, slash, strategy = str(self.kernel).rpartition("/")
-            return operation if slash else "dual_gemm", strategy
-        if callable(self.kernel):
-            return "dual_gemm", self.name or getattr(self.kernel, "__name__", "")
-        return "dual_gemm", self.name or pathlib.Path(self.kernel).stem
+            return operation if slash else self.operation or "dual_gemm", strategy
+        name = getattr(self.kernel, "__name__", "") if callable(self.kernel) else pathlib.Path(self.kernel).stem
+        return self.operation or "dual_gemm", self.name or name
 
     def write(self, folder: pathlib.Path, framework: str | None = None) -> pathlib.Path:
         """Its pitch in that folder, with its kernel, which is given arrays of `framework` where it does not say whose."""
