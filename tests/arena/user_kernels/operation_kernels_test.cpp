@@ -35,7 +35,9 @@ const std::vector<OperationCase> cases{
     {"gemm",
      "[[problem]]\nm = 5\nn = 32\nk = 128\na = [\"fp8_row\", \"fp8_block\"]\nb = \"fp8_block\"\nout = \"fp32\"\n"
      "[[problem]]\nm = 5\nn = 16\nk = 64\na = \"nvfp4\"\nb = \"nvfp4\"\nout = \"bf16\"\n"
-     "scale_layout = [\"row-major\", \"blocked\"]\n",
+     "scale_layout = [\"row-major\", \"blocked\"]\n"
+     "[[problem]]\nm = 5\nn = 16\nk = 256\na = \"fp8_block\"\nb = \"fp8_block\"\nout = \"bf16\"\n"
+     "scale_layout = \"column-major\"\n",
      "[[problem]]\nm = 17\nn = 24\nk = 48\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\nbias = [\"none\", \"fp16\"]\n",
      "a",
      "c",
