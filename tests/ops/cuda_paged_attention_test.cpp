@@ -287,18 +287,6 @@ std::vector<Decode> prefills() {
   all.back().strategy = "simple";
   all.push_back(chunks("chunks_of_few_rows", pages_of(16, 8, 2, 128, Format::bf16), {8, 1}, {700, 300},
                        {{"math_warpgroups", "1"}, {"take_turns", "0"}}));
-  const Knobs whole_rows{{"whole_rows", "1"}, {"loads_apart", "1"}};
-  all.push_back(chunks("chunks_whole_rows", pages_of(16, 8, 2, 128, Format::bf16), queries, used, whole_rows));
-  all.push_back(
-      chunks("chunks_whole_rows_wide_heads", pages_of(64, 4, 2, 256, Format::bf16), queries, used, whole_rows));
-  all.push_back(chunks("fp8_queries_scores_ahead", with_fp8_queries(pages_of(16, 8, 2, 128, Format::bf16)), queries,
-                       used,
-                       {{"math_warpgroups", "2"},
-                        {"take_turns", "1"},
-                        {"hold_softmax", "1"},
-                        {"scores_ahead", "1"},
-                        {"polynomials", "2"},
-                        {"packs_halves", "1"}}));
   return all;
 }
 

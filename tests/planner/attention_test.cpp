@@ -94,6 +94,31 @@ TEST(AttentionPlan, TheSequencesThatAreAssumedHaveAllQueries) {
   }
 }
 
+// Prefill over pages of 16 (measurements/attention_pages_h200_2026-11-29.txt.xz). Tiles of a sequence are not paired.
+TEST(AttentionPlan, ChunksOverPagesArePredicted) {
+  struct Row {
+    std::int64_t batch, queries, keys;
+    double us, with_fp8_queries_us;
+  };
+  for (const Row& row :
+       {Row{1, 2048, 8192, 366.7, 325.5}, Row{1, 512, 4096, 56.4, 51.8}, Row{16, 128, 4096, 218.8, 196.1}}) {
+    AttentionProblem problem = attention_of(row.batch, 32, row.keys, 128);
+    problem.kv_heads = 8;
+    problem.queries = row.batch * row.queries;
+    problem.causal = problem.variable_length = true;
+    problem.page_size = 16;
+    problem.pages = row.batch * row.keys / problem.page_size;
+    const auto expect_near = [&](double us) {
+      const Choices choices = choose<AttentionProblem>(strategies::attention::registry().of(DeviceKind::cuda), problem,
+                                                       {}, device_spec("H200"));
+      EXPECT_NEAR(choices.ranked.front().prediction->us() / us, 1, 0.15) << row.queries << " over " << row.keys;
+    };
+    expect_near(row.us);
+    problem.kv_format = problem.q_format = Format::fp8_e4m3;
+    expect_near(row.with_fp8_queries_us);
+  }
+}
+
 // A sequence with two queries among 63 with one is no reason to read every key by tiles of 128 queries.
 TEST(AttentionPlan, DecodingWithOneMoreQueryIsPlannedAsDecoding) {
   for (const auto& [batch, keys] : {std::pair(64, 8192), std::pair(32, 32768), std::pair(8, 4096)}) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -45,26 +44,14 @@ constexpr StreamConfig products = stream_choice(128, 128, false, true, Codes::qu
 constexpr StreamConfig wide_products = stream_choice(256, 256, false, false, Codes::queries_and_keys, true);
 constexpr StreamConfig other_products = stream_choice(128, 64, true, true, Codes::queries_and_keys, true);
 constexpr StreamConfig dense_products = stream_choice(128, 128, false, true, Codes::queries_and_keys, false);
-constexpr StreamConfig with_whole_rows(StreamConfig config, bool loads_apart) {
-  config.whole_rows = true;
-  config.loads_apart = loads_apart;
-  return config;
-}
-constexpr StreamConfig whole_rows = with_whole_rows(stream_choice(128, 128, false, true, Codes::none, true), true);
-constexpr StreamConfig few_whole_rows = with_whole_rows(few_queries, false);
-
-constexpr StreamConfig with_scores_ahead(StreamConfig config, int polynomials) {
+constexpr StreamConfig whole_rows = stream_choice(128, 128, false, true, Codes::none, true);
+constexpr StreamConfig with_scores_ahead(StreamConfig config) {
   config.math_warpgroups = 2;
-  config.take_turns = true;
   config.hold_softmax = true;
   config.scores_ahead = true;
-  config.polynomials = polynomials;
-  config.packs_halves = polynomials > 0;
   return config;
 }
-constexpr StreamConfig products_ahead = with_scores_ahead(products, 0);
-constexpr StreamConfig dense_products_ahead = with_scores_ahead(dense_products, 2);
-
+constexpr StreamConfig dense_products_ahead = with_scores_ahead(dense_products);
 constexpr StreamConfig dense_codes = stream_choice(64, 64, false, true, Codes::keys, false);
 
 void add_kernels() {
@@ -95,10 +82,6 @@ void add_kernels() {
                      &host_kernel<&pipelined<dense_products, BFloat16, Logits::direct>>});
     add_compiled_in({pipelined_expression(whole_rows, Format::bf16, Logits::direct),
                      &host_kernel<&pipelined<whole_rows, BFloat16, Logits::direct>>});
-    add_compiled_in({pipelined_expression(few_whole_rows, Format::fp16, Logits::direct),
-                     &host_kernel<&pipelined<few_whole_rows, Half, Logits::direct>>});
-    add_compiled_in({pipelined_expression(products_ahead, Format::bf16, Logits::direct),
-                     &host_kernel<&pipelined<products_ahead, BFloat16, Logits::direct>>});
     add_compiled_in({pipelined_expression(dense_products_ahead, Format::bf16, Logits::direct),
                      &host_kernel<&pipelined<dense_products_ahead, BFloat16, Logits::direct>>});
     add_compiled_in({pipelined_expression(dense_codes, Format::fp16, Logits::direct),
@@ -159,10 +142,6 @@ Case with_lengths(std::string name, AttentionProblem problem, std::vector<std::i
   return {std::move(name), problem, std::move(cu_q), std::move(used), std::move(knobs)};
 }
 
-Knobs scores_ahead() {
-  return {{"math_warpgroups", "2"}, {"take_turns", "1"}, {"hold_softmax", "1"}, {"scores_ahead", "1"}};
-}
-
 std::vector<Case> cases() {
   std::vector<Case> all;
   AttentionProblem chunks{.heads = 2, .kv_heads = 1, .causal = true};
@@ -177,13 +156,10 @@ std::vector<Case> cases() {
   few.page_size = 256;
   all.push_back(with_lengths("few_queries_large_pages", few, {0, 5, 40}, {300, 130},
                              {{"math_warpgroups", "1"}, {"take_turns", "0"}}));
-  all.push_back(with_lengths("few_queries_whole_rows_of_large_pages", few, {0, 5, 40}, {300, 130},
-                             {{"math_warpgroups", "1"}, {"take_turns", "0"}, {"whole_rows", "1"}}));
   AttentionProblem rows{.heads = 2, .kv_heads = 2, .head_dim = 128, .format = Format::bf16, .causal = true};
   for (const int page : {16, 24}) {
     rows.page_size = page;
-    all.push_back(with_lengths(page == 16 ? "whole_rows" : "whole_rows_of_odd_pages", rows, {0, 140, 150}, {410, 81},
-                               {{"whole_rows", "1"}, {"loads_apart", "1"}}));
+    all.push_back(with_lengths(page == 16 ? "whole_rows" : "whole_rows_of_odd_pages", rows, {0, 140, 150}, {410, 81}));
   }
   AttentionProblem narrow_fp8 = chunks;
   narrow_fp8.kv_format = Format::fp8_e4m3;
@@ -204,7 +180,6 @@ std::vector<Case> cases() {
   narrow_fp8.q_format = fp8.q_format = wide_fp8.q_format = Format::fp8_e4m3;
   all.push_back(with_lengths("fp8_queries_narrow_heads", narrow_fp8, {0, 90, 90, 93, 100}, {390, 65, 128, 0}));
   all.push_back(with_lengths("fp8_queries", fp8, {0, 140, 150}, {700, 81}));
-  all.push_back(with_lengths("fp8_queries_scores_ahead", fp8, {0, 140, 150}, {700, 81}, scores_ahead()));
   all.push_back(with_lengths("fp8_queries_wide_heads_window_softcap", wide_fp8, {0, 70, 75}, {250, 81}));
   AttentionProblem few_fp8 = few;
   few_fp8.kv_format = few_fp8.q_format = Format::fp8_e4m3;
@@ -368,9 +343,7 @@ TEST(PipelinedPages, ACodeThatIsNaNSpoilsNoRowThatDoesNotSeeIt) {
 
 /// Without pages too, with queries in FP8 and in 16 bits: sequences of several lengths, and a batch of one.
 TEST(PipelinedPages, CodesWithoutPagesAreRight) {
-  Knobs ahead = scores_ahead();
-  ahead.set("polynomials", "2");
-  ahead.set("packs_halves", "1");
+  const Knobs ahead{{"math_warpgroups", "2"}, {"hold_softmax", "1"}, {"scores_ahead", "1"}};
   for (const auto& [has_fp8_queries, knobs] : {std::pair{true, Knobs{}}, {true, ahead}, {false, Knobs{}}}) {
     AttentionProblem problem =
         with_codes({.batch = 2, .heads = 2, .kv_heads = 1, .queries = 140, .keys = 300, .causal = true});
@@ -413,38 +386,8 @@ TEST(PipelinedPages, WholeRowsOfPagesThatAreApartAreRight) {
     const auto kept_keys = move_apart(host.tensors.k, keys);
     const auto kept_values = move_apart(host.tensors.v, values);
     EXPECT_EQ(page_groups(host.tensors.k), keys == 1 ? 0 : 2 + keys / 8);
-    EmulatedCall call = call_of(host, pipelined_strategy(), {{"whole_rows", "1"}, {"loads_apart", "1"}});
+    EmulatedCall call = call_of(host, pipelined_strategy());
     expect_right(host, call, 6);
-  }
-}
-
-/// Within its bound of the exponential, exact for integers, 0 far below, and NaN of NaN.
-TEST(PipelinedPages, APolynomialIsAnExponential) {
-  for (float x = -126.0F; x <= 8.0F; x += 0.001F) {
-    const double exact = std::exp2(static_cast<double>(x));
-    ASSERT_NEAR(exp2_by_polynomial(x) / exact, 1.0, 1.1e-4) << x;
-  }
-  for (int power = -126; power <= 8; ++power) {
-    EXPECT_EQ(exp2_by_polynomial(static_cast<float>(power)), std::ldexp(1.0F, power));
-  }
-  EXPECT_LE(exp2_by_polynomial(-126.4F), std::ldexp(1.0F, -126));
-  for (const float x : {-126.6F, -127.0F, -3e38F, -std::numeric_limits<float>::infinity()}) {
-    EXPECT_EQ(exp2_by_polynomial(x), 0.0F) << x;
-  }
-  EXPECT_TRUE(std::isnan(exp2_by_polynomial(std::numeric_limits<float>::quiet_NaN())));
-}
-
-/// By way of halves weights become the codes that are nearest to them, but for the way that ties go.
-TEST(PipelinedPages, CodesOfHalvesAreNearest) {
-  for (int i = 0; i <= 1 << 16; ++i) {
-    const float weight = static_cast<float>(i) / (1 << 16) * (i % 3 == 0 ? 1.0F / 4096.0F : 1.0F);
-    const u32 word = pack_codes_of_halves(weight, 0.0F, 1.0F, weight);
-    const float code = formats::e4m3_to_float(static_cast<std::uint8_t>(word & 0xFFU));
-    const float nearest = formats::e4m3_to_float(formats::float_to_e4m3(weight * 256.0F));
-    const float exact = weight * 256.0F;
-    const float last_bit_of_half = std::max(exact / 1024.0F, std::ldexp(1.0F, -16));
-    ASSERT_LE(std::abs(code - exact), std::abs(nearest - exact) + last_bit_of_half) << weight;
-    ASSERT_EQ(word >> 8, (word & 0xFFU) << 16 | 0x7800U) << weight;
   }
 }
 

@@ -61,11 +61,6 @@ struct StreamConfig {
   bool base_descriptors = false;
   /// Keys and values come page by page, and values beyond the last key are made zero.
   bool paged = false;
-  /// In pages: a copy brings whole rows, all their panels, and each group of 8 rows of a tile has its panels together.
-  /// Else a tile has its panels one after the other, and a copy brings the rows of one.
-  bool whole_rows = false;
-  /// In pages: half of the loading warps copy keys and half values. Keys then do not wait for a slot of values.
-  bool loads_apart = false;
   /// FP8 keys and values come into a ring of so many tiles. Warps that do not multiply convert them into the rings of
   /// keys and of values. 0: they come as they are multiplied.
   int code_tiles = 0;
@@ -74,16 +69,15 @@ struct StreamConfig {
   bool multiplies_codes = false;
   /// With FP8 queries: the next block's scores are computed while a block's weights are multiplied.
   bool scores_ahead = false;
-  /// With FP8 queries: of ten exponentials, so many are polynomials of the multiply-add pipe.
-  int polynomials = 0;
-  /// With FP8 queries: weights become halves and then codes, so that no conversion makes codes.
-  bool packs_halves = false;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_warpgroup = 64;
   static constexpr int widening_warps = 3;  ///< of the producer warpgroup, or rotating ones
   TH_DEVICE constexpr bool has_codes() const { return code_tiles > 0; }
   TH_DEVICE constexpr bool widens() const { return has_codes() && !multiplies_codes; }
+  /// Pages of 16 bits. A copy brings whole rows, all their panels, and each group of 8 rows of a tile has its panels
+  /// together. Else a tile has its panels one after the other, and a copy brings the rows of one.
+  TH_DEVICE constexpr bool copies_whole_rows() const { return paged && !has_codes(); }
   TH_DEVICE constexpr int element_bytes() const { return multiplies_codes ? 1 : 2; }  ///< as it is multiplied
   TH_DEVICE constexpr int stored_bytes() const { return has_codes() ? 1 : 2; }        ///< of a key or value in memory
   /// Instructions along so many columns or keys.
@@ -93,7 +87,7 @@ struct StreamConfig {
     const int row_bytes = panel_bytes_of(columns * element_bytes());
     const auto group = static_cast<u32>(group_rows * row_bytes);
     const auto panels = static_cast<u32>(panels_of(columns * element_bytes()));
-    return whole_rows ? TileLayout{group, group * panels} : by_panels(keys, row_bytes);
+    return copies_whole_rows() ? TileLayout{group, group * panels} : by_panels(keys, row_bytes);
   }
   TH_DEVICE constexpr int threads() const { return (math_warpgroups + 1) * 128; }
   TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
@@ -114,10 +108,11 @@ struct StreamConfig {
     return !multiplies_codes || value_dim <= max_product_columns() ? value_dim : max_product_columns();
   }
   TH_DEVICE constexpr int products() const { return value_dim / product_columns(); }
-  /// Warps of the producer warpgroup that copy: a warp issues its copies one after the other, and pages take many.
-  TH_DEVICE constexpr int loading_warps() const { return paged && !has_codes() ? 4 : 1; }
+  /// Warps of the producer warpgroup that copy: a warp issues its copies one after the other, and pages take many. Half
+  /// of the warps then copy keys and half values, so that keys do not wait for a slot of values.
+  TH_DEVICE constexpr int loading_warps() const { return copies_whole_rows() ? 4 : 1; }
   /// The number of them that copy each block's keys, or each block's values.
-  TH_DEVICE constexpr int sharing_warps() const { return loads_apart ? loading_warps() / 2 : loading_warps(); }
+  TH_DEVICE constexpr int sharing_warps() const { return copies_whole_rows() ? loading_warps() / 2 : 1; }
   TH_DEVICE constexpr int loader_registers() const {
     return math_warpgroups == 3                                           ? 32
            : widens() || ((paged || has_codes()) && math_warpgroups == 1) ? 56

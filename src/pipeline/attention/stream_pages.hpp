@@ -85,16 +85,15 @@ TH_DEVICE void load_values(const Operation& operation, const StreamMemory<config
   }
 }
 
-/// A block of keys and its values; or, where they are loaded apart, warp `own`'s share of either.
+/// A warp's share of a block of keys or of its values.
 template <StreamConfig config, typename Operation, typename Pages>
 TH_DEVICE void load_block_of_pages(const Operation& operation, const StreamMemory<config>& memory,
                                    Cursor<config.stages>& at, Phase& landed, const PageShare<Pages>& warp, i32 there) {
   constexpr auto sharing = static_cast<u32>(config.sharing_warps());
   const PageShare<Pages> share{warp.pages, warp.own % sharing};
-  if (!config.loads_apart || warp.own < sharing) {
+  if (warp.own < sharing) {
     load_keys<config>(operation, memory, at, share);
-  }
-  if (!config.loads_apart || warp.own >= sharing) {
+  } else {
     load_values<config>(operation, memory, at, landed, share, there);
   }
   at.advance();

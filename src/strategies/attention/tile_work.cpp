@@ -123,7 +123,7 @@ std::vector<AttentionProblem> assumed_sequences(const AttentionProblem& problem)
 }
 
 TiledKernel tiled_kernel(const AttentionProblem& problem, const TileWork& tile) {
-  const bool pairs = tile.pairs_tiles && problem.causal && !problem.variable_length;
+  const bool pairs = tile.pairs_tiles && problem.causal && !problem.variable_length && problem.page_size == 0;
   const Items items = items_of(problem, tile, pairs);
   const std::int64_t heads = problem.batch * problem.heads;
   const int cluster = tile.split_keys * tile.multicast;

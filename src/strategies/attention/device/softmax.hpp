@@ -83,34 +83,16 @@ struct Groups {
   int end;
 };
 
-/// 2^x on the multiply-add pipe, within 1.1e-4 of it relatively; 2^n of an integer n is exact. Below 2^-126 it is 0.
-TH_DEVICE float exp2_by_polynomial(float x) {
-  constexpr float exponent_bias = 127.0F;
-  constexpr float rounder = 12582912.0F + exponent_bias;  // 1.5·2^23: integers are in the lowest bits of a sum with it
-  const float limited = x < -exponent_bias ? -exponent_bias : x;  // unlike a maximum, keeps NaN
-  const float rounded = limited + rounder;
-  const float fraction = limited - (rounded - rounder);
-  const float square_and_cube = math::fma(fraction, 0.055008971F, 0.242211060F);
-  const float power = math::fma(fraction, math::fma(fraction, square_and_cube, 0.693282934F), 1.0F);
-  return power * convert::bits_float(convert::float_bits(rounded) << 23);
-}
-
-/// Whether a group of columns has polynomials for exponentials: so many of ten do.
-TH_DEVICE constexpr bool is_by_polynomial(int group, int of_ten) { return group * of_ten % 10 < of_ten; }
-
 /// Scores become weights 2^(score·factor − running_max); returns their sum in this thread.
-template <int polynomials = 0, int columns>
+template <int columns>
 TH_DEVICE float exponentiate(Accumulators<columns>& scores, Groups groups, int half, float factor, float running_max) {
   float even = 0.0F;
   float odd = 0.0F;
   TH_UNROLL
   for (int group = groups.begin; group < groups.end; ++group) {
     const int i = group * 4 + half * 2;
-    const auto power_of_two = [group](float x) {
-      return is_by_polynomial(group, polynomials) ? exp2_by_polynomial(x) : math::exp2_approx(x);
-    };
-    const float first = power_of_two(math::fma(scores.get(i), factor, -running_max));
-    const float second = power_of_two(math::fma(scores.get(i + 1), factor, -running_max));
+    const float first = math::exp2_approx(math::fma(scores.get(i), factor, -running_max));
+    const float second = math::exp2_approx(math::fma(scores.get(i + 1), factor, -running_max));
     scores.set(i, first);
     scores.set(i + 1, second);
     even += first;
@@ -119,9 +101,9 @@ TH_DEVICE float exponentiate(Accumulators<columns>& scores, Groups groups, int h
   return even + odd;
 }
 
-template <int polynomials = 0, int columns>
+template <int columns>
 TH_DEVICE float exponentiate(Accumulators<columns>& scores, int half, float factor, float running_max) {
-  return exponentiate<polynomials>(scores, Groups{0, columns / 8}, half, factor, running_max);
+  return exponentiate(scores, Groups{0, columns / 8}, half, factor, running_max);
 }
 
 /// A row's running maximum changes only when the largest exponent weighs more than 2^max, and that weight then becomes
@@ -135,8 +117,6 @@ inline constexpr WeightRange weights_in_16_bits{0.0F, 8.0F};
 /// FP8 reaches from 2^-9 to 448, with all its bits from 2^-6 on. A row's largest weight is always 2^8, which is exact.
 /// Where one key outweighs the others, its weight has no error, and theirs have the least.
 inline constexpr WeightRange weights_as_codes{8.0F, 8.0F};
-/// The largest is 1, and codes are of 2^8 times a weight.
-inline constexpr WeightRange weights_as_halves{0.0F, 0.0F};
 
 /// The maximum and the factor of the row of `half`, for a block of keys more.
 template <int columns>
@@ -149,20 +129,20 @@ TH_DEVICE void update_maximum(RowPair& rows, const Accumulators<columns>& scores
 }
 
 /// Behind that, scores become weights, and are added to the row's sum.
-template <int polynomials = 0, int columns>
+template <int columns>
 TH_DEVICE void update_sum(RowPair& rows, Accumulators<columns>& scores, int half, float factor) {
-  const float weights = exponentiate<polynomials>(scores, half, factor, rows.running_max[half]);
+  const float weights = exponentiate(scores, half, factor, rows.running_max[half]);
   rows.running_sum[half] = math::fma(rows.running_sum[half], rows.factor[half], weights);
 }
 
 /// Adds a block of keys: scores become weights, and the rows' maximum, sum and factor are updated.
-template <int polynomials = 0, int columns>
+template <int columns>
 TH_DEVICE void update_softmax(RowPair& rows, Accumulators<columns>& scores, float factor,
                               WeightRange range = weights_in_16_bits) {
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
     update_maximum(rows, scores, half, factor, range);
-    update_sum<polynomials>(rows, scores, half, factor);
+    update_sum(rows, scores, half, factor);
   }
 }
 
@@ -179,25 +159,15 @@ TH_DEVICE u32 pack_codes(float first, float second, float third, float fourth) {
   return convert::floats_to_e4m3x2(first, second) | static_cast<u32>(convert::floats_to_e4m3x2(third, fourth)) << 16;
 }
 
-/// The codes of four weights times 2^8, of at most 1 each. A half has the same bits as a code of 2^8 times its value,
-/// from its bit 7 on: its exponent is a bit longer, and its bias 8 greater. Ties are rounded up. NaN becomes some code.
-TH_DEVICE u32 pack_codes_of_halves(float first, float second, float third, float fourth) {
-  constexpr u32 rounding = 0x00800080;
-  const u32 low = bits::multiply_add(convert::pack<Half>(first, second), 2, rounding);
-  const u32 high = bits::multiply_add(convert::pack<Half>(third, fourth), 2, rounding);
-  return bits::permute(low, high, 0x7531);
-}
-
-template <bool of_halves = false, int columns>
+template <int columns>
 TH_DEVICE void pack_weights(Weights<E4M3, columns>& weights, const Accumulators<columns>& scores) {
-  const auto codes_of = [](auto... four) { return of_halves ? pack_codes_of_halves(four...) : pack_codes(four...); };
   TH_UNROLL
   for (int step = 0; step < columns / 32; ++step) {
     TH_UNROLL
     for (int word = 0; word < 4; ++word) {
       const int first = (step * 4 + word / 2 * 2) * 4 + word % 2 * 2;
       weights.step[step].word[word] =
-          codes_of(scores.get(first), scores.get(first + 1), scores.get(first + 4), scores.get(first + 5));
+          pack_codes(scores.get(first), scores.get(first + 1), scores.get(first + 4), scores.get(first + 5));
     }
   }
 }

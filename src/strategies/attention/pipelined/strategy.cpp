@@ -16,7 +16,6 @@ namespace {
 using pipeline::attention::StreamConfig;
 using Config = Launched<StreamConfig>;
 
-bool has_wide_pages(const Config& config) { return config.paged && !config.has_codes(); }
 bool multiplies_codes(const Config& config) { return config.multiplies_codes; }
 
 const KnobTable<Config>& stream_knobs() {
@@ -37,19 +36,11 @@ const KnobTable<Config>& stream_knobs() {
        flag<Config>("base_descriptors", &StreamConfig::base_descriptors,
                     "operands are addressed by a constant added to the first one's descriptor"),
        from_problem(flag<Config>("paged", &StreamConfig::paged, "")),
-       only_where(has_wide_pages, flag<Config>("whole_rows", &StreamConfig::whole_rows,
-                                               "16 bits over pages: a copy brings whole rows, not those of one panel")),
-       only_where(has_wide_pages, flag<Config>("loads_apart", &StreamConfig::loads_apart,
-                                               "16 bits over pages: keys are copied by other warps than values")),
        from_problem(number<Config>("code_tiles", &StreamConfig::code_tiles, {}, "")),
        from_problem(flag<Config>("multiplies_codes", &StreamConfig::multiplies_codes, "")),
        only_where(multiplies_codes,
                   flag<Config>("scores_ahead", &StreamConfig::scores_ahead,
                                "FP8 queries: the next block's softmax runs beside a block's product with its values")),
-       only_where(multiplies_codes, range<Config>("polynomials", &StreamConfig::polynomials, 0, 5, 1,
-                                                  "FP8 queries: of ten exponentials, those computed by a polynomial")),
-       only_where(multiplies_codes, flag<Config>("packs_halves", &StreamConfig::packs_halves,
-                                                 "FP8 queries: weights are rounded to FP8 by way of fp16")),
        dependent_launch_knob<Config>()}};
   return table;
 }
@@ -137,7 +128,7 @@ struct Pipelined : OneKernel<Pipelined, StreamConfig> {
             .shared_bytes = config.shared_bytes(),
             .registers = registers_at_launch(config.threads(), config.loader_registers(), config.math_registers()),
             .persistent = true,
-            .whole_rows = config.whole_rows};
+            .whole_rows = config.copies_whole_rows()};
   }
   /// A warpgroup multiplies a block of keys: queries by keys along the head, weights by values along the keys. One
   /// instruction covers 16 of either, or 32 in FP8, and all columns. TMA loads queries, keys and values.

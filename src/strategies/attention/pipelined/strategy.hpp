@@ -38,10 +38,11 @@ constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int valu
           .base_descriptors = !narrow};
 }
 
+constexpr std::uint32_t max_shared_bytes = 227 * 1024;
+
 /// For keys and values in FP8. Where they are converted to 16 bits, as many tiles of FP8 values as fit are kept. There
 /// is at least one tile each of keys and values, and at most two. Else there is one of values for each stage.
 constexpr pipeline::attention::StreamConfig with_code_tiles(pipeline::attention::StreamConfig config) {
-  constexpr std::uint32_t max_shared_bytes = 227 * 1024;
   config.code_tiles = config.multiplies_codes ? config.stages : 4;
   while (!config.multiplies_codes && config.code_tiles > 2 && config.shared_bytes() > max_shared_bytes) {
     --config.code_tiles;
@@ -57,14 +58,15 @@ enum class Codes { none, keys, queries_and_keys };
 constexpr int multiplied_keys(int head_dim, int value_dim, bool direct, bool paged) {
   const bool wide = head_dim > 128 || value_dim > 128;
   const bool narrow = head_dim == 64 && value_dim == 64;
-  return narrow ? 160 : wide ? (paged ? 96 : 128) : !direct ? 96 : paged ? 128 : 160;
+  return wide ? (paged ? 96 : 128) : narrow || direct ? 160 : 96;
 }
 
 /// The same with FP8 and a paged KV cache. FP8 with wide heads leaves room for fewer keys, and warps that convert FP8
-/// leave fewer registers.
+/// leave fewer registers. In pages a third stage hides copies that come late, where shared memory has room for it.
 constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int value_dim, bool few_queries, bool direct,
                                                           Codes codes, bool paged) {
   const bool wide = head_dim > 128 || value_dim > 128;
+  const bool narrow = head_dim == 64 && value_dim == 64;
   pipeline::attention::StreamConfig config = stream_choice(head_dim, value_dim, few_queries, direct);
   config.paged = paged;
   if (codes == Codes::keys) {
@@ -74,12 +76,16 @@ constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int valu
   } else if (codes == Codes::queries_and_keys) {
     config.multiplies_codes = true;
     config.keys = multiplied_keys(head_dim, value_dim, direct, paged);
-    config.math_warpgroups = few_queries ? 1 : wide ? 2 : 3;
+    config.scores_ahead = paged && !wide && !narrow;
+    config.math_warpgroups = few_queries ? 1 : wide || config.scores_ahead ? 2 : 3;
     config.queries_in_registers = false;
     config.take_turns = false;
-    config.hold_softmax = false;
+    config.hold_softmax = config.scores_ahead;
     config.base_descriptors = true;
     config = with_code_tiles(config);
+  } else if (paged) {
+    config.stages = 3;
+    config.stages = config.shared_bytes() > max_shared_bytes ? 2 : 3;
   }
   return config;
 }

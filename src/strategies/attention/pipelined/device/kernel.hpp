@@ -145,7 +145,7 @@ struct StreamedAttention {
     static constexpr int row_bytes = columns * config.stored_bytes();
     static constexpr u32 panel_bytes = static_cast<u32>(pipeline::attention::panel_bytes_of(row_bytes));
     static constexpr u32 panels = static_cast<u32>(pipeline::attention::panels_of(row_bytes));
-    static constexpr u32 panels_at_once = config.whole_rows ? panels : 1;
+    static constexpr u32 panels_at_once = config.copies_whole_rows() ? panels : 1;
     static constexpr u32 copies_of_box = panels / panels_at_once;
     static constexpr u32 warps = static_cast<u32>(config.sharing_warps());
   };
@@ -154,7 +154,7 @@ struct StreamedAttention {
   template <StreamConfig config>
   TH_DEVICE At<5> box_place(const Pages& pages, u32 panel) const {
     const i32 page = existing_page(params.paging, pages.named);
-    if constexpr (config.whole_rows) {
+    if constexpr (config.copies_whole_rows()) {
       if (params.paging.page_groups != 0) {
         const i32 group = page * params.paging.page_groups + pages.row / pipeline::attention::group_rows;
         return {0, 0, 0, group, pages.kv_head};
@@ -338,13 +338,13 @@ struct StreamedAttention {
   }
   template <StreamConfig config>
   TH_DEVICE static WeightRange weight_range() {
-    return config.packs_halves ? weights_as_halves : config.multiplies_codes ? weights_as_codes : weights_in_16_bits;
+    return config.multiplies_codes ? weights_as_codes : weights_in_16_bits;
   }
 
   template <StreamConfig config>
   TH_DEVICE void softmax(Tile<config>& tile, i32 block) const {
     mask_scores(tile, block);
-    update_softmax<config.polynomials>(tile.rows, tile.scores, logit_factor(tile), weight_range<config>());
+    update_softmax(tile.rows, tile.scores, logit_factor(tile), weight_range<config>());
   }
   /// The same in two steps.
   template <StreamConfig config>
@@ -359,7 +359,7 @@ struct StreamedAttention {
   TH_DEVICE void weigh(Tile<config>& tile) const {
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      update_sum<config.polynomials>(tile.rows, tile.scores, half, logit_factor(tile));
+      update_sum(tile.rows, tile.scores, half, logit_factor(tile));
     }
   }
 
@@ -377,11 +377,7 @@ struct StreamedAttention {
 
   template <StreamConfig config>
   TH_DEVICE void take_weights(Tile<config>& tile) const {
-    if constexpr (config.packs_halves) {
-      pack_weights<true>(tile.weights, tile.scores);
-    } else {
-      pack_weights(tile.weights, tile.scores);
-    }
+    pack_weights(tile.weights, tile.scores);
     if constexpr (config.scores_ahead) {
       tile.product_factor[0] = tile.rows.factor[0];
       tile.product_factor[1] = tile.rows.factor[1];
@@ -474,8 +470,7 @@ struct StreamedAttention {
                               quad_sum(tile.rows.running_sum[half]), visible.begin < visible.end);
     }
     if constexpr (config.has_codes()) {
-      constexpr float of_codes = config.packs_halves ? 1.0F / 256.0F : 1.0F;
-      const float factor = of_codes * descale_of(params.value_descale, work.sequence.batch, work.sequence.kv_head);
+      const float factor = descale_of(params.value_descale, work.sequence.batch, work.sequence.kv_head);
       row_end[0].factor *= factor;
       row_end[1].factor *= factor;
     }
