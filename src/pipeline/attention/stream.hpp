@@ -6,8 +6,8 @@
 /// query tiles of one head. Each copies its share of every block of keys and values, and all receive it.
 ///
 /// Barriers of a block: queries_full counts 1 arrival + bytes of its own queries; queries_empty one arrival of each
-/// consumer warp. Both keys_full[s] and values_full[s] count an arrival of each loading warp + the bytes of a whole
-/// block (with FP8: stream_codes.hpp). Any block of the cluster may have copied them. Both keys_empty[s] and
+/// consumer warp. Both keys_full[s] and values_full[s] count an arrival of each warp that copies them + the bytes of
+/// a whole block (with FP8: stream_codes.hpp). Any block of the cluster may have copied them. Both keys_empty[s] and
 /// values_empty[s] count one arrival of each consumer warpgroup of the cluster, since every producer writes into every
 /// block.
 #include "pipeline/attention/stream_codes.hpp"

@@ -1,9 +1,10 @@
 #pragma once
 /// The producer of attention over long sequences with a paged KV cache. A lane has a box of every block of keys, and
-/// copies it panel by panel. Where several warps load, each has its share of the boxes' panels.
+/// copies it panel by panel, or in 16 bits whole. Where several warps load, half of them copy keys and half values.
+/// Each has its share of the boxes.
 ///
 /// Values of rows beyond the last key may be anything, and 0·NaN is NaN inside a matrix product. In a sequence's last
-/// block the first warp therefore waits for them on values_landed and writes zeros there. Only then it calls the slot
+/// block warps therefore wait for them on values_landed, and the first one writes zeros there. Only then the slot is
 /// full.
 ///
 /// Work without rows is skipped by all warps: where lengths differ there is much of it.

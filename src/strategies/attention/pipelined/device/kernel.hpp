@@ -114,11 +114,13 @@ struct StreamedAttention {
 
   // ---- paged KV cache
 
-  /// The lane's box of a block: the page as the table names it, and the row.
+  /// The lane's box of a block: the page as the table names it, and the row. With FP8 and three warpgroups it is a page
+  /// that exists, and `flags` tell of others: to find that out later takes registers that are not there.
   struct Pages {
     i32 kv_head;
     i32 named;
     i32 row;
+    u32 flags;
   };
 
   TH_DEVICE static i32 key_count(const StreamedWork& work) { return work.sequence.keys; }
@@ -130,23 +132,24 @@ struct StreamedAttention {
     const i32 last = most(work.sequence.keys - 1, 0) >> shift;
     const i32 box = least((block * config.keys >> shift) + static_cast<i32>(warp::lane()), last);
     const i32 place = quotient(box << shift, params.paging.page);
-    return {work.sequence.kv_head, table_entry(params.paging, work.sequence.batch, place),
-            (box << shift) - place * static_cast<i32>(params.paging.page.value)};
+    const Pages found{work.sequence.kv_head, table_entry(params.paging, work.sequence.batch, place),
+                      (box << shift) - place * static_cast<i32>(params.paging.page.value), 0};
+    return config.has_codes() && config.math_warpgroups == 3 ? existing(found) : found;
   }
-  TH_DEVICE u32 flags_of(const Pages& pages) const {
-    const bool is_there = existing_page(params.paging, pages.named) == pages.named;
-    return is_there ? 0U : pages_clamped;
+  TH_DEVICE Pages existing(const Pages& pages) const {
+    const i32 page = existing_page(params.paging, pages.named);
+    return {pages.kv_head, page, pages.row, page == pages.named ? pages.flags : pages_clamped};
   }
+  TH_DEVICE u32 flags_of(const Pages& pages) const { return existing(pages).flags; }
 
   /// A tile of so many columns in pages is copied box by box. A box has all panels of its rows, or is copied panel by
-  /// panel. Producer warps alternate.
+  /// panel. Warps that share an operand take boxes in turn.
   template <StreamConfig config, int columns>
   struct PageTile {
     static constexpr int row_bytes = columns * config.stored_bytes();
     static constexpr u32 panel_bytes = static_cast<u32>(pipeline::attention::panel_bytes_of(row_bytes));
     static constexpr u32 panels = static_cast<u32>(pipeline::attention::panels_of(row_bytes));
     static constexpr u32 panels_at_once = config.copies_whole_rows() ? panels : 1;
-    static constexpr u32 copies_of_box = panels / panels_at_once;
     static constexpr u32 warps = static_cast<u32>(config.sharing_warps());
   };
 
@@ -163,13 +166,13 @@ struct StreamedAttention {
     return {0, pages.row, static_cast<i32>(panel), pages.kv_head, page};
   }
 
-  /// The bytes that producer warp `own` copies of a tile of so many columns.
+  /// The bytes that warp `own` of those that share an operand copies of a tile of so many columns.
   template <StreamConfig config, int columns>
   TH_DEVICE u32 own_bytes(u32 own) const {
     using Copied = PageTile<config, columns>;
     const u32 shift = params.paging.box_shift;
-    const u32 copies = (static_cast<u32>(config.keys) >> shift) * Copied::copies_of_box;
-    return (copies + Copied::warps - 1 - own) / Copied::warps * (Copied::panels_at_once * Copied::panel_bytes << shift);
+    const u32 boxes = static_cast<u32>(config.keys) >> shift;
+    return (boxes + Copied::warps - 1 - own) / Copied::warps * (static_cast<u32>(Copied::row_bytes) << shift);
   }
 
   template <StreamConfig config, int columns>
@@ -177,14 +180,12 @@ struct StreamedAttention {
     using Copied = PageTile<config, columns>;
     const u32 lane = warp::lane();
     const u32 shift = params.paging.box_shift;
-    if (lane < static_cast<u32>(config.keys) >> shift) {
+    if (lane < static_cast<u32>(config.keys) >> shift && lane % Copied::warps == own) {
       TH_UNROLL
       for (u32 panel = 0; panel < Copied::panels; panel += Copied::panels_at_once) {
-        if ((lane * Copied::copies_of_box + panel) % Copied::warps == own) {
-          const u32 row_of_tile = (lane << shift) * Copied::panels_at_once;
-          const u32 offset = (panel * static_cast<u32>(config.keys) + row_of_tile) * Copied::panel_bytes;
-          slot.copy(offset, map, box_place<config>(pages, panel));
-        }
+        const u32 row_of_tile = (lane << shift) * Copied::panels_at_once;
+        const u32 offset = (panel * static_cast<u32>(config.keys) + row_of_tile) * Copied::panel_bytes;
+        slot.copy(offset, map, box_place<config>(pages, panel));
       }
     }
     warp::sync();
