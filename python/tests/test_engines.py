@@ -36,8 +36,8 @@ def numbers(random, *shape):
     return torch.from_numpy((random.standard_normal(shape) * 0.5).astype(np.float32)).bfloat16()
 
 
-def plain_weights(random, experts):
-    w13, w2 = numbers(random, experts, 2 * N, K), numbers(random, experts, K, N)
+def plain_weights(random, experts, halves=2):
+    w13, w2 = numbers(random, experts, halves * N, K), numbers(random, experts, K, N)
     return dict(w13_weight=w13, w2_weight=w2), w13.double().numpy(), w2.double().numpy()
 
 
@@ -51,8 +51,8 @@ def fp8_matrix(random, halves, *shape):
     return values, torch.from_numpy(scales.reshape(*outer, halves * blocks[0], blocks[1])), values.double().numpy() * wide
 
 
-def fp8_weights(random, experts):
-    (w13, s13, dense13), (w2, s2, dense2) = fp8_matrix(random, 2, experts, 2 * N, K), fp8_matrix(random, 1, experts, K, N)
+def fp8_weights(random, experts, halves=2):
+    (w13, s13, dense13), (w2, s2, dense2) = fp8_matrix(random, halves, experts, halves * N, K), fp8_matrix(random, 1, experts, K, N)
     return dict(w13_weight=w13, w13_weight_scale_inv=s13, w2_weight=w2, w2_weight_scale_inv=s2), dense13, dense2
 
 
@@ -65,8 +65,8 @@ def nvfp4_matrix(random, halves, *shape):
     return torch.from_numpy(values), torch.from_numpy(scales).view(torch.float8_e4m3fn), torch.from_numpy(global_scales), dense
 
 
-def nvfp4_weights(random, experts):
-    (w13, s13, g13, dense13), (w2, s2, g2, dense2) = nvfp4_matrix(random, 2, experts, 2 * N, K), nvfp4_matrix(random, 1, experts, K, N)
+def nvfp4_weights(random, experts, halves=2):
+    (w13, s13, g13, dense13), (w2, s2, g2, dense2) = nvfp4_matrix(random, halves, experts, halves * N, K), nvfp4_matrix(random, 1, experts, K, N)
     return dict(w13_weight=w13, w13_weight_scale=s13, w13_weight_scale_2=g13, w2_weight=w2, w2_weight_scale=s2,
                 w2_weight_scale_2=g2[:, 0]), dense13, dense2
 
@@ -93,7 +93,8 @@ def experts_of(x, ids, weights, w13, w2, kind="silu", tokens=lambda rows: rows.a
     `tokens` makes of them, on whichever side of a rounding they came to lie. Rows are bf16 before they are added up, too."""
     total, error = np.zeros((len(x), w2.shape[1])), np.zeros((len(x), w2.shape[1]))
     for token, choice in np.argwhere((ids >= 0) & (ids < len(w2))):
-        gate, up = np.split(w13[ids[token, choice]], 2)
+        first = w13[ids[token, choice]]
+        gate, up = (first, first) if kind == "relu2" else np.split(first, 2)
         exact, slack = definition.dual_gemm(tokens(x[token : token + 1]), gate, up, kind, **constants)
         low, hidden, high = (tokens(one.astype(BF16)) for one in (exact - slack, exact, exact + slack))
         down = w2[ids[token, choice]]
@@ -212,7 +213,8 @@ def moe_config(one, **changed):
     parallel = types.SimpleNamespace(use_all2all_kernels=changed.pop("use_all2all_kernels", False))
     return types.SimpleNamespace(**{**dict(num_experts=one.experts, num_local_experts=one.local, hidden_dim=K, in_dtype=torch.bfloat16,
                                            experts_per_token=2, intermediate_size_per_partition=N, moe_parallel_config=parallel, has_bias=False,
-                                           is_act_and_mul=True, is_lora_enabled=False), **changed})
+                                           is_act_and_mul=True, is_lora_enabled=False, activation_situ_beta=None,
+                                           activation_situ_linear_beta=None), **changed})
 
 
 def vllm_layer(vllm, one, format, config=None, **options):
@@ -222,9 +224,9 @@ def vllm_layer(vllm, one, format, config=None, **options):
 
 
 @torch.inference_mode()
-def vllm_result(vllm, one, format, **options):
+def vllm_result(vllm, one, format, halves=2, **options):
     layer = vllm_layer(vllm, one, format, **options)
-    values, dense13, dense2 = WEIGHTS[format](np.random.default_rng(5), one.local)
+    values, dense13, dense2 = WEIGHTS[format](np.random.default_rng(5), one.local, halves)
     fill(layer, values)
     layer.quant_method.process_weights_after_loading(layer)
     assert not list(layer.parameters())
@@ -251,6 +253,16 @@ def test_vllm_activations(vllm, options, meant):
     one = Routing(CASES[1])
     result, *dense = vllm_result(vllm, one, "nvfp4", **options)
     expect_experts(result, one.x, one.places, one.weights, *dense, "nvfp4", kind="swiglu_clamped", **meant)
+
+
+@pytest.mark.parametrize("format", ["fp8", "nvfp4"])
+def test_vllm_experts_of_kimi_and_nemotron(vllm, format):
+    one = Routing(CASES[1])
+    bounds = dict(activation_situ_beta=0.75, activation_situ_linear_beta=0.5)
+    result, *dense = vllm_result(vllm, one, format, activation="situ", config=moe_config(one, **bounds))
+    expect_experts(result, one.x, one.places, one.weights, *dense, format, kind="situ", alpha=0.75, limit=0.5)
+    result, *dense = vllm_result(vllm, one, format, halves=1, activation="relu2_no_mul", config=moe_config(one, is_act_and_mul=False))
+    expect_experts(result, one.x, one.places, one.weights, *dense, format, kind="relu2")
 
 
 def mxfp4_matrix(random, *shape):
@@ -583,7 +595,7 @@ def _bare(kind):
 
 @pytest.mark.parametrize("changed, sentence", [
     (dict(has_bias=True), "experts: bias is True, but thresher computes experts with bias False alone"),
-    (dict(is_act_and_mul=False), "is_act_and_mul is False"),
+    (dict(is_act_and_mul=False), "the activation is 'silu' and there is no gate, but without one thresher has relu2"),
     (dict(is_lora_enabled=True), "lora is True"),
     (dict(use_all2all_kernels=True), "use_all2all_kernels is True"),
 ])
@@ -594,7 +606,9 @@ def test_vllm_refuses_configurations(vllm, changed, sentence):
 
 
 @pytest.mark.parametrize("options, sentence", [
-    (dict(activation="gelu"), "the activation is 'gelu', but thresher has silu, silu with a limit, and gelu_tanh"),
+    (dict(activation="gelu"), "the activation is 'gelu', but thresher has silu, silu with a limit, gelu_tanh and situ"),
+    (dict(activation="relu2"), "the activation is 'relu2', but thresher has"),
+    (dict(activation="situ"), "'situ' without its bound of the gate"),
     (dict(apply_router_weight_on_input=True), "apply_router_weight_on_input is True"),
 ])
 def test_vllm_refuses_layers(vllm, options, sentence):
@@ -921,9 +935,11 @@ def sglang_layer(sglang, one, format="plain", quantisation=None, prefix="model.l
 
 
 @torch.inference_mode()
-def sglang_result(sglang, one, format, **options):
+def sglang_result(sglang, one, format, halves=2, **options):
     layer = sglang_layer(sglang, one, format, **options)
-    values, dense13, dense2 = WEIGHTS[format](np.random.default_rng(5), one.local)
+    values, dense13, dense2 = WEIGHTS[format](np.random.default_rng(5), one.local, halves)
+    if halves == 1 and format == "nvfp4":
+        values["w13_weight_scale_2"] = values["w13_weight_scale_2"].flatten()
     fill(layer, values)
     layer.quant_method.process_weights_after_loading(layer)
     assert not list(layer.parameters())
@@ -954,6 +970,15 @@ def test_sglang_activations(sglang, options, meant):
     expect_experts(result, one.x, one.places, one.weights, *dense, "plain", kind="swiglu_clamped", **meant)
 
 
+@pytest.mark.parametrize("format", list(WEIGHTS))
+def test_sglang_experts_of_kimi_and_nemotron(sglang, format):
+    one = Routing(CASES[1])
+    result, *dense = sglang_result(sglang, one, format, activation="situ", gemm1_alpha=0.75, gemm1_clamp_limit=0.5)
+    expect_experts(result, one.x, one.places, one.weights, *dense, format, kind="situ", alpha=0.75, limit=0.5)
+    result, *dense = sglang_result(sglang, one, format, halves=1, activation="relu2", is_gated=False)
+    expect_experts(result, one.x, one.places, one.weights, *dense, format, kind="relu2")
+
+
 @pytest.mark.parametrize("fuses", [False, True])
 def test_sglang_scales_the_result_unless_the_router_did(sglang, fuses):
     one = Routing(CASES[1])
@@ -980,7 +1005,9 @@ def test_sglang_layers_that_a_checkpoint_excludes_have_sixteen_bits(sglang, form
 
 @pytest.mark.parametrize("options, sentence", [
     (dict(activation="gelu"), "experts: the activation is 'gelu', but thresher has"),
-    (dict(is_gated=False), "is_gated is False, but thresher computes experts with is_gated True alone"),
+    (dict(is_gated=False), "the activation is 'silu' and there is no gate"),
+    (dict(activation="relu2"), "the activation is 'relu2', but thresher has"),
+    (dict(activation="situ"), "'situ' without its bound of the gate"),
     (dict(with_bias=True), "bias is True"),
     (dict(no_combine=True), "no_combine is True"),
     (dict(apply_router_weight_on_input=True), "apply_router_weight_on_input is True"),

@@ -162,8 +162,8 @@ class Functions:
         _of.expect_rank(a, 2, "[M, K]")
         _of.expect_rank(b1, 2, "[N, K]")
         result, c = call.output(out, (a.shape[0], b1.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b1.format)))
-        _dual_gemm.run(a, b1, b2, c, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset), place=call.place, threads=call.threads(threads),
-                       strategy=strategy)
+        _dual_gemm.run(a, b1, b2, c, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset),
+                       place=call.place, threads=call.threads(threads), strategy=strategy)
         return result
 
     def pack(self, b1: Operand, b2: Operand, *, numerics: str = "exact") -> Array:
@@ -317,8 +317,8 @@ class Functions:
         row_weights: float32, float16 or bfloat16 [rows], of slots [E, capacity].
         Everything else as in dual_gemm. Padding rows are 0 in a new result and left alone in `out`.
         """
-        return _run_grouped(self._call(), a, b1, b2, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset), order, offsets, counts, row_ids,
-                        row_ids_divisor, bias1, bias2, row_weights, out_dtype, out, threads, strategy, ("b1", "bias1"))
+        return _run_grouped(self._call(), a, b1, b2, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset),
+                        order, offsets, counts, row_ids, row_ids_divisor, bias1, bias2, row_weights, out_dtype, out, threads, strategy, ("b1", "bias1"))
 
     def grouped_gemm(self, a: Operand, b: Operand, *, offsets: Array | None = None, counts: Array | None = None,
                      row_ids: Array | None = None, row_ids_divisor: int = 1, bias: Array | None = None,
@@ -340,8 +340,8 @@ class Functions:
 
         Everything else as in grouped_dual_gemm and dual_gemm_packed.
         """
-        return _run_grouped_packed(self._call(), a, weights, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset), offsets, counts, row_ids,
-                                   row_ids_divisor, row_weights, out_dtype, out, threads, strategy)
+        return _run_grouped_packed(self._call(), a, weights, _options.activation_chosen(_options.expect_gated(activation), alpha, limit, up_offset),
+                                   offsets, counts, row_ids, row_ids_divisor, row_weights, out_dtype, out, threads, strategy)
 
     def grouped_gemm_packed(self, a: Operand, weights: Array, *, offsets: Array | None = None, counts: Array | None = None,
                             row_ids: Array | None = None, row_ids_divisor: int = 1, row_weights: Array | None = None,

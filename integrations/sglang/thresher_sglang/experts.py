@@ -64,7 +64,7 @@ class _Method:
 
     def create_weights(self, layer, *arguments, with_bias: bool = False, **more):
         config, name = layer.moe_runner_config, _name(layer)
-        engines.expect(name, bias=(bool(with_bias), False), is_gated=(config.is_gated, True), no_combine=(config.no_combine, False),
+        engines.expect(name, bias=(bool(with_bias), False), no_combine=(config.no_combine, False),
                        apply_router_weight_on_input=(config.apply_router_weight_on_input, False),
                        enable_eplb=(bool(get_exec().moe.enable_eplb), False), moe_a2a_backend=(get_moe_a2a_backend().value, "none"),
                        inference_moe_w13_interleaved=(getattr(layer, "inference_moe_w13_interleaved", False), False))
@@ -124,10 +124,12 @@ class ModelOptNvfp4Method(_Method, ModelOptNvFp4FusedMoEMethod):
 
 def activation_of(config: MoeRunnerConfig, name: str) -> dict:
     limit = config.swiglu_limit if config.gemm1_clamp_limit is None else config.gemm1_clamp_limit
+    if config.activation == "situ":  # its constants have the names of SwiGLU's
+        return engines.activation_of(name, "situ", limit=config.gemm1_clamp_limit, alpha=config.gemm1_alpha, is_gated=config.is_gated)
     if config.gemm1_alpha is not None:
         engines.expect(name, gate_up_interleaved=(config.gate_up_interleaved, False))
     return engines.activation_of(name, config.activation, limit=limit, alpha=config.gemm1_alpha,
-                                 up_offset=None if config.gemm1_alpha is None else 1.0)
+                                 up_offset=None if config.gemm1_alpha is None else 1.0, is_gated=config.is_gated)
 
 
 def _name(layer) -> str:

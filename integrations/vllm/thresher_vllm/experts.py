@@ -11,13 +11,16 @@ from .linear import most_rows
 
 # The names of vLLM's activations that thresher has; SwiGLU of OpenAI's models with gate and up one behind the other is SiLU with a
 # limit, alpha and an offset.
-_ACTIVATIONS = {"silu": "silu", "gelu_tanh": "gelu_tanh", "swigluoai_uninterleave": "silu"}
+_ACTIVATIONS = {"silu": "silu", "gelu_tanh": "gelu_tanh", "swigluoai_uninterleave": "silu", "relu2_no_mul": "relu2"}
 
 
-def activation_of(layer) -> dict:
+def activation_of(layer, moe) -> dict:
     name = layer.activation.value
+    if name == "situ":
+        return engines.activation_of(layer.layer_name, name, alpha=moe.activation_situ_beta, limit=moe.activation_situ_linear_beta,
+                                     is_gated=moe.is_act_and_mul)
     return engines.activation_of(layer.layer_name, _ACTIVATIONS.get(name, name), limit=layer.swiglu_limit, alpha=layer.swiglu_alpha,
-                                 up_offset=layer.swiglu_beta)
+                                 up_offset=layer.swiglu_beta, is_gated=moe.is_act_and_mul)
 
 
 class _Method:
@@ -30,16 +33,15 @@ class _Method:
 
     def create_weights(self, layer, *arguments, **named):
         parallel = self.moe.moe_parallel_config
-        engines.expect(layer.layer_name, bias=(bool(self.moe.has_bias), self.takes_bias), is_act_and_mul=(self.moe.is_act_and_mul, True),
+        engines.expect(layer.layer_name, bias=(bool(self.moe.has_bias), self.takes_bias),
                        apply_router_weight_on_input=(bool(layer.apply_router_weight_on_input), False),
                        use_all2all_kernels=(bool(parallel.use_all2all_kernels), False), lora=(bool(self.moe.is_lora_enabled), False))
         self.activation(layer)
         self.most_rows = most_rows()
         super().create_weights(layer, *arguments, **named)
 
-    @staticmethod
-    def activation(layer) -> dict:
-        return activation_of(layer)
+    def activation(self, layer) -> dict:
+        return activation_of(layer, self.moe)
 
     def process_weights_after_loading(self, layer) -> None:
         activation = self.activation(layer)
@@ -102,10 +104,9 @@ class Mxfp4Method(_Method, GptOssMxfp4MoEMethod):
         FusedMoEMethodBase.__init__(self, layer.moe_config)
         self.weight_dtype = "gpt_oss_mxfp4"
 
-    @staticmethod
-    def activation(layer) -> dict:
+    def activation(self, layer) -> dict:
         """vLLM's method has the constants in its code."""
-        engines.expect(layer.layer_name, activation=(layer.activation.value, "swigluoai"))
+        engines.expect(layer.layer_name, activation=(layer.activation.value, "swigluoai"), is_act_and_mul=(self.moe.is_act_and_mul, True))
         return dict(activation="swiglu_clamped", alpha=1.702, limit=7.0, up_offset=1.0)
 
     def experts(self, layer, **activation) -> MoE:

@@ -62,16 +62,17 @@ def filled(layer: nn.Module) -> dict:
     return {name: parameter.detach().clone() for name, parameter in layer.named_parameters()}
 
 
-def meant(weights: dict, x: torch.Tensor, routing: torch.Tensor) -> torch.Tensor:
+def meant(weights: dict, x: torch.Tensor, routing: torch.Tensor, **activation) -> torch.Tensor:
     """What a layer with these weights is to give."""
     w13, w2 = ([weights[name] for name in (f"{of}_weight", f"{of}_weight_scale_inv", f"{of}_weight_scale", f"{of}_weight_scale_2")
                 if name in weights] for of in ("w13", "w2"))
-    made = {1: lambda: engines.plain_experts(*w13, *w2), 2: lambda: engines.fp8_experts(w13, w2, torch.bfloat16),
-            3: lambda: engines.nvfp4_experts(w13, w2, torch.bfloat16)}[len(w13)]()
+    made = {1: lambda: engines.plain_experts(*w13, *w2, **activation),
+            2: lambda: engines.fp8_experts(w13, w2, torch.bfloat16, **activation),
+            3: lambda: engines.nvfp4_experts(w13, w2, torch.bfloat16, **activation)}[len(w13)]()
     return made(x, IDS, routing)
 
 
-def expect_layer(layer: nn.Module, method, stand_in, call) -> None:
+def expect_layer(layer: nn.Module, method, stand_in, call, **activation) -> None:
     """The method creates the parameters that the stand-in's does, and computes with them what it is to."""
     parameters = {name: (parameter.shape, parameter.dtype) for name, parameter in layer.named_parameters()}
     assert parameters == {name: (one.shape, one.dtype) for name, one in stand_in.named_parameters()}, parameters
@@ -79,7 +80,7 @@ def expect_layer(layer: nn.Module, method, stand_in, call) -> None:
     with torch.inference_mode():
         method.process_weights_after_loading(layer)
         assert not list(layer.parameters())
-        assert torch.equal(call(x, routing), meant(weights, x, routing))
+        assert torch.equal(call(x, routing), meant(weights, x, routing, **activation))
 
 
 def vllm_layer(config, kind, activation: str = "silu", **changed) -> tuple:
@@ -94,8 +95,9 @@ def vllm_layer(config, kind, activation: str = "silu", **changed) -> tuple:
     layer = nn.Module()
     layer.moe_config = FusedMoEConfig(
         num_experts=EXPERTS, experts_per_token=2, hidden_dim=K, intermediate_size=N, num_local_experts=EXPERTS,
-        num_logical_experts=EXPERTS, activation=MoEActivation(activation), device="cpu", routing_method=RoutingMethodType.Default,
+        num_logical_experts=EXPERTS, activation=MoEActivation.SILU, device="cpu", routing_method=RoutingMethodType.Default,
         moe_parallel_config=alone, in_dtype=torch.bfloat16, **changed)
+    layer.moe_config.activation = MoEActivation(activation)  # by itself it takes none without a gate on a CPU
     layer.layer_name, layer.activation, layer.expert_map = "experts", MoEActivation(activation), None
     layer.swiglu_limit = layer.swiglu_alpha = layer.swiglu_beta = None
     layer.apply_router_weight_on_input = False
@@ -106,9 +108,10 @@ def vllm_layer(config, kind, activation: str = "silu", **changed) -> tuple:
     return layer, method
 
 
-def vllm_stand_in(modules: dict, kind: str) -> nn.Module:
+def vllm_stand_in(modules: dict, kind: str, is_gated: bool = True) -> nn.Module:
     layer = nn.Module()
-    method = types.SimpleNamespace(moe=None, block_quant=True, weight_scale_refine=None, weight_block_size=[128, 128], use_global_sf=False,
+    method = types.SimpleNamespace(moe=types.SimpleNamespace(is_act_and_mul=is_gated), block_quant=True, weight_scale_refine=None,
+                                   weight_block_size=[128, 128], use_global_sf=False,
                                    weight_scale_name="weight_scale_inv", quant_config=types.SimpleNamespace(group_size=16))
     where = {"Fp8": "fp8", "Mod": "modelopt", "Gpt": "mxfp4"}[kind[:3]]
     getattr(modules[f"vllm.model_executor.layers.quantization.{where}"], kind).create_weights(method, layer, **WEIGHTS)
@@ -331,10 +334,13 @@ def vllm() -> None:
     from thresher_vllm.experts import Fp8Method, ModelOptNvfp4Method
 
     for given, kind, name in ((fp8, Fp8Method, "Fp8MoEMethod"), (nvfp4, ModelOptNvfp4Method, "ModelOptNvFp4FusedMoE")):
-        layer, method = vllm_layer(given, kind)
-        expect_layer(layer, method, vllm_stand_in(modules, name),
-                     lambda x, routing: method.apply(layer=layer, x=x, topk_weights=routing, topk_ids=IDS, shared_experts=None,
-                                                     shared_experts_input=None))
+        for activation, changed, wanted in (
+                ("silu", {}, {}), ("relu2_no_mul", {}, dict(activation="relu2")),
+                ("situ", dict(activation_situ_beta=2.0, activation_situ_linear_beta=3.0), dict(activation="situ", alpha=2.0, limit=3.0))):
+            layer, method = vllm_layer(given, kind, activation, **changed)
+            expect_layer(layer, method, vllm_stand_in(modules, name, activation != "relu2_no_mul"),
+                         lambda x, routing: method.apply(layer=layer, x=x, topk_weights=routing, topk_ids=IDS, shared_experts=None,
+                                                         shared_experts_input=None), **wanted)
         vllm_gated_mlp(given)
         vllm_linear_layers(given)
     vllm_gated_mlp(compressed)
@@ -411,18 +417,21 @@ def sglang_layers(modules: dict) -> None:
     nvfp4 = ModelOptFp4Config(is_checkpoint_nvfp4_serialized=True, group_size=16)
     for config, where, kind in ((None, "unquant", "UnquantizedFusedMoEMethod"), (fp8, "fp8", "Fp8MoEMethod"),
                                 (nvfp4, "modelopt_quant", "ModelOptNvFp4FusedMoEMethod")):
-        method, layer, stand_in = experts.method_of(config, "experts"), nn.Module(), nn.Module()
-        layer.moe_runner_config = MoeRunnerConfig(num_experts=EXPERTS, num_local_experts=EXPERTS, hidden_size=K, layer_id=0, top_k=2,
-                                                  intermediate_size_per_partition=N, params_dtype=torch.bfloat16)
-        layer.layer_name, layer.num_experts, layer.num_local_experts = "experts", EXPERTS, EXPERTS
-        layer.moe_tp_size, layer.moe_ep_rank, layer.num_fused_shared_experts = 1, 0, 0
-        layer.should_fuse_routed_scaling_factor_in_topk = False
-        method.create_weights(layer=layer, **WEIGHTS, weight_loader=lambda *_: None, with_bias=False, moe_intermediate_size=N)
-        method.create_moe_runner(layer, layer.moe_runner_config)
-        given = types.SimpleNamespace(quant_config=config, enable_flashinfer_trtllm_moe=False)
-        getattr(modules[f"sglang.srt.layers.quantization.{where}"], kind).create_weights(given, stand_in, **WEIGHTS)
-        expect_layer(layer, method, stand_in, lambda x, routing: method.apply(
-            layer, StandardDispatchOutput(x, None, StandardTopKOutput(routing, IDS, torch.empty(0)))).hidden_states)
+        for changed, wanted in (({}, {}), (dict(activation="relu2", is_gated=False), dict(activation="relu2")),
+                                (dict(activation="situ", gemm1_alpha=2.0, gemm1_clamp_limit=3.0), dict(activation="situ", alpha=2.0, limit=3.0))):
+            method, layer, stand_in = experts.method_of(config, "experts"), nn.Module(), nn.Module()
+            layer.moe_runner_config = MoeRunnerConfig(num_experts=EXPERTS, num_local_experts=EXPERTS, hidden_size=K, layer_id=0, top_k=2,
+                                                      intermediate_size_per_partition=N, params_dtype=torch.bfloat16, **changed)
+            stand_in.moe_runner_config = layer.moe_runner_config
+            layer.layer_name, layer.num_experts, layer.num_local_experts = "experts", EXPERTS, EXPERTS
+            layer.moe_tp_size, layer.moe_ep_rank, layer.num_fused_shared_experts = 1, 0, 0
+            layer.should_fuse_routed_scaling_factor_in_topk = False
+            method.create_weights(layer=layer, **WEIGHTS, weight_loader=lambda *_: None, with_bias=False, moe_intermediate_size=N)
+            method.create_moe_runner(layer, layer.moe_runner_config)
+            given = types.SimpleNamespace(quant_config=config, enable_flashinfer_trtllm_moe=False)
+            getattr(modules[f"sglang.srt.layers.quantization.{where}"], kind).create_weights(given, stand_in, **WEIGHTS)
+            expect_layer(layer, method, stand_in, lambda x, routing: method.apply(
+                layer, StandardDispatchOutput(x, None, StandardTopKOutput(routing, IDS, torch.empty(0)))).hidden_states, **wanted)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,8 @@ def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
         def create_weights(self, layer, num_experts, hidden_size, intermediate_size_per_partition, params_dtype, with_bias=False,
                            **extra_weight_attrs):
             e, n, k = num_experts, intermediate_size_per_partition, hidden_size
-            parameters(layer, w13_weight=((e, 2 * n, k), params_dtype), w2_weight=((e, k, n), params_dtype))
+            w = 2 if layer.moe_runner_config.is_gated else 1
+            parameters(layer, w13_weight=((e, w * n, k), params_dtype), w2_weight=((e, k, n), params_dtype))
 
     class Fp8MoEMethod(FusedMoEMethodBase):
         def __init__(self, quant_config):
@@ -127,9 +128,10 @@ def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
         def create_weights(self, layer, num_experts, hidden_size, intermediate_size_per_partition, params_dtype, with_bias=False,
                            **extra_weight_attrs):
             e, n, k = num_experts, intermediate_size_per_partition, hidden_size
+            w = 2 if layer.moe_runner_config.is_gated else 1
             block = self.quant_config.weight_block_size[0]
-            parameters(layer, w13_weight=((e, 2 * n, k), torch.float8_e4m3fn), w2_weight=((e, k, n), torch.float8_e4m3fn),
-                       w13_weight_scale_inv=((e, 2 * -(-n // block), -(-k // block)), torch.float32),
+            parameters(layer, w13_weight=((e, w * n, k), torch.float8_e4m3fn), w2_weight=((e, k, n), torch.float8_e4m3fn),
+                       w13_weight_scale_inv=((e, w * -(-n // block), -(-k // block)), torch.float32),
                        w2_weight_scale_inv=((e, -(-k // block), -(-n // block)), torch.float32))
 
     class ModelOptNvFp4FusedMoEMethod(FusedMoEMethodBase):
@@ -138,13 +140,14 @@ def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
 
         def create_weights(self, layer, num_experts, hidden_size, intermediate_size_per_partition, params_dtype, **extra_weight_attrs):
             e, n, k = num_experts, intermediate_size_per_partition, hidden_size
+            w = 2 if layer.moe_runner_config.is_gated else 1
             assert not self.enable_flashinfer_trtllm_moe and self.quant_config.group_size == 16
-            parameters(layer, w13_weight=((e, 2 * n, k // 2), torch.uint8), w2_weight=((e, k, n // 2), torch.uint8),
-                       w13_weight_scale=((e, 2 * n, k // 16), torch.float8_e4m3fn), w2_weight_scale=((e, k, n // 16), torch.float8_e4m3fn),
-                       w13_blockscale_swizzled=((e, 2 * n, k // 16), torch.float8_e4m3fn),
+            parameters(layer, w13_weight=((e, w * n, k // 2), torch.uint8), w2_weight=((e, k, n // 2), torch.uint8),
+                       w13_weight_scale=((e, w * n, k // 16), torch.float8_e4m3fn), w2_weight_scale=((e, k, n // 16), torch.float8_e4m3fn),
+                       w13_blockscale_swizzled=((e, w * n, k // 16), torch.float8_e4m3fn),
                        w2_blockscale_swizzled=((e, k, n // 16), torch.float8_e4m3fn),
-                       w13_weight_scale_2=((e, 2), torch.float32), w2_weight_scale_2=((e,), torch.float32),
-                       w13_input_scale=((e, 2), torch.float32), w2_input_scale=((e,), torch.float32))
+                       w13_weight_scale_2=((e, 2) if w == 2 else (e,), torch.float32), w2_weight_scale_2=((e,), torch.float32),
+                       w13_input_scale=((e, w), torch.float32), w2_input_scale=((e,), torch.float32))
 
     class Fp8Config:
         def __init__(self, weight_block_size=(128, 128), *, use_mxfp8=False, is_fp4_experts=False, ignored_layers=()):
@@ -223,7 +226,8 @@ def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
             super().__init__()
             self.skip_bias_add = skip_bias_add
             excluded = () if quant_config is None else getattr(quant_config, "ignored_layers", getattr(quant_config, "exclude_modules", ()))
-            kind = UnquantizedLinearMethod if prefix in excluded else Fp8LinearMethod if isinstance(quant_config, Fp8Config) else ModelOptFp4LinearMethod
+            of_config = Fp8LinearMethod if isinstance(quant_config, Fp8Config) else ModelOptFp4LinearMethod
+            kind = UnquantizedLinearMethod if prefix in excluded else of_config
             self.quant_method = kind() if kind is UnquantizedLinearMethod else kind(quant_config)
 
     class ReplicatedLinear(LinearBase):
@@ -276,8 +280,8 @@ def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
 
     choices: list[str] = ["auto", "triton"]
     layers = "sglang.srt.layers"
-    for parent in ("sglang", "sglang.srt", "sglang.srt.distributed", "sglang.srt.arg_groups", "sglang.srt.plugins", layers, f"{layers}.moe", f"{layers}.moe.fused_moe_triton",
-                   f"{layers}.moe.token_dispatcher", f"{layers}.quantization"):
+    for parent in ("sglang", "sglang.srt", "sglang.srt.distributed", "sglang.srt.arg_groups", "sglang.srt.plugins", layers, f"{layers}.moe",
+                   f"{layers}.moe.fused_moe_triton", f"{layers}.moe.token_dispatcher", f"{layers}.quantization"):
         module(parent)
     module("sglang.srt.arg_groups.choices", add_moe_runner_backend_choices=choices.extend, MOE_RUNNER_BACKEND_CHOICES=choices)
     module("sglang.srt.plugins.hook_registry", HookRegistry=HookRegistry, HookType=HookType)

@@ -130,11 +130,11 @@ def modules() -> dict[str, types.ModuleType]:
             raise AssertionError("no kernel of vLLM's is chosen")
 
         def create_weights(self, layer, num_experts, hidden_size, intermediate_size_per_partition, params_dtype, **extra_weight_attrs):
-            e, n, k = num_experts, intermediate_size_per_partition, hidden_size
+            e, n, k, w = num_experts, intermediate_size_per_partition, hidden_size, 2 if self.moe.is_act_and_mul else 1
             assert self.block_quant and self.weight_scale_refine is None
             block = self.weight_block_size[0]
-            parameters(layer, w13_weight=((e, 2 * n, k), torch.float8_e4m3fn), w2_weight=((e, k, n), torch.float8_e4m3fn))
-            for name, shape in (("w13", (e, 2 * -(-n // block), -(-k // block))), ("w2", (e, -(-k // block), -(-n // block)))):
+            parameters(layer, w13_weight=((e, w * n, k), torch.float8_e4m3fn), w2_weight=((e, k, n), torch.float8_e4m3fn))
+            for name, shape in (("w13", (e, w * -(-n // block), -(-k // block))), ("w2", (e, -(-k // block), -(-n // block)))):
                 parameters(layer, **{f"{name}_{self.weight_scale_name}": (shape, torch.float32)})
 
     class ModelOptNvFp4FusedMoE(FusedMoEMethodBase):
@@ -142,12 +142,12 @@ def modules() -> dict[str, types.ModuleType]:
             raise AssertionError("no kernel of vLLM's is chosen")
 
         def create_weights(self, layer, num_experts, hidden_size, intermediate_size_per_partition, params_dtype, **extra_weight_attrs):
-            e, n, k = num_experts, intermediate_size_per_partition, hidden_size
+            e, n, k, w = num_experts, intermediate_size_per_partition, hidden_size, 2 if self.moe.is_act_and_mul else 1
             assert self.quant_config.group_size == 16 and not self.use_global_sf
-            parameters(layer, w13_weight=((e, 2 * n, k // 2), torch.uint8), w2_weight=((e, k, n // 2), torch.uint8),
-                       w13_weight_scale=((e, 2 * n, k // 16), torch.float8_e4m3fn), w2_weight_scale=((e, k, n // 16), torch.float8_e4m3fn),
-                       w13_weight_scale_2=((e, 2), torch.float32), w2_weight_scale_2=((e,), torch.float32),
-                       w13_input_scale=((e, 2), torch.float32), w2_input_scale=((e,), torch.float32))
+            parameters(layer, w13_weight=((e, w * n, k // 2), torch.uint8), w2_weight=((e, k, n // 2), torch.uint8),
+                       w13_weight_scale=((e, w * n, k // 16), torch.float8_e4m3fn), w2_weight_scale=((e, k, n // 16), torch.float8_e4m3fn),
+                       w13_weight_scale_2=((e, w), torch.float32), w2_weight_scale_2=((e,), torch.float32),
+                       w13_input_scale=((e, w), torch.float32), w2_input_scale=((e,), torch.float32))
 
     class GptOssMxfp4MoEMethod(FusedMoEMethodBase):
         def __init__(self, moe):
@@ -164,6 +164,9 @@ def modules() -> dict[str, types.ModuleType]:
         GELU = "gelu"
         SWIGLUOAI = "swigluoai"
         SWIGLUOAI_UNINTERLEAVE = "swigluoai_uninterleave"
+        SITU = "situ"
+        RELU2 = "relu2"
+        RELU2_NO_MUL = "relu2_no_mul"
 
     class RoutedExperts(nn.Module):
         def __init__(self, layer_name, moe_config, quant_config, *, expert_map=None, activation="silu", swiglu_limit=None, swiglu_alpha=None,

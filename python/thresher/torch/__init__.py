@@ -341,9 +341,9 @@ def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, acti
                 {**_activation(activation, alpha, limit, up_offset), **_between(intermediate_dtype, intermediate_scale), **tokens})
 
 
-def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: _LayerActivation = "silu",
-        alpha: float | None = None, limit: float | None = None, up_offset: float | None = None, intermediate_dtype: _torch.dtype | str | None = None,
-        intermediate_scale: float = 1.0, rows_dtype: _torch.dtype | str = _torch.float32,
+def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *,
+        activation: _LayerActivation = "silu", alpha: float | None = None, limit: float | None = None, up_offset: float | None = None,
+        intermediate_dtype: _torch.dtype | str | None = None, intermediate_scale: float = 1.0, rows_dtype: _torch.dtype | str = _torch.float32,
         quantized_x: Literal["fp8_block", "fp8_row"] | None = None, out_dtype: _torch.dtype | str | None = None,
         out: _Tensor | None = None) -> _Tensor:
     """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].

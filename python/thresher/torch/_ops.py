@@ -271,7 +271,8 @@ def _expect_out_dtype(tokens, format: int, out_dtype) -> None:
 def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=None, limit=None, up_offset=None, **tokens):
     given = _tokens(a, **tokens)
     call = _dual_gemm.run_packed(given, _block(weights, n, "dual_gemm"), operand("out", out),
-                                 _options.activation_of(_options.expect_gated(activation), alpha, limit, up_offset), place=place(a), threads=_threads(a))
+                                 _options.activation_of(_options.expect_gated(activation), alpha, limit, up_offset), place=place(a),
+                                 threads=_threads(a))
     _keep_rows(call, given)
 
 

@@ -53,13 +53,22 @@ def expect(layer: str, **given: tuple) -> None:
 
 
 def activation_of(layer: str, name: str, *, limit: float | None = None, alpha: float | None = None,
-                  up_offset: float | None = None) -> dict:
+                  up_offset: float | None = None, is_gated: bool = True) -> dict:
     """An engine's activation as the arguments of a module. limit: gate from above and up from both sides, None for no limit; alpha
-    and up_offset: of gate·σ(alpha·gate)·(up + up_offset), None for those of SiLU, 1 and 0."""
+    and up_offset: of gate·σ(alpha·gate)·(up + up_offset), None for those of SiLU, 1 and 0. Of situ alpha is the bound of the gate and
+    limit that of up. relu2 is of up alone."""
+    if not is_gated:
+        if name != "relu2":
+            refuse(f"{layer}: the activation is {name!r} and there is no gate, but without one thresher has relu2: choose another backend")
+        return dict(activation="relu2")
+    if name == "situ":
+        if alpha is None:
+            refuse(f"{layer}: the activation is 'situ' without its bound of the gate: choose another backend")
+        return dict(activation="situ", alpha=float(alpha), limit=float("inf") if limit is None else float(limit))
     if name == "gelu_tanh" and limit is None and alpha is None and up_offset is None:
         return dict(activation="gelu_tanh")
     if name != "silu":
-        refuse(f"{layer}: the activation is {name!r}, but thresher has silu, silu with a limit, and gelu_tanh: choose another backend")
+        refuse(f"{layer}: the activation is {name!r}, but thresher has silu, silu with a limit, gelu_tanh and situ: choose another backend")
     if limit is None and alpha in (None, 1.0) and up_offset in (None, 0.0):
         return dict(activation="silu")
     return dict(activation="swiglu_clamped", alpha=1.0 if alpha is None else float(alpha), up_offset=float(up_offset or 0.0),
@@ -100,14 +109,20 @@ def fp8_gate_up(w13: torch.Tensor, scales: torch.Tensor) -> tuple[Fp8, Fp8]:
     return _fp8(*gate), _fp8(*up)
 
 
+def _is_gated(activation: dict) -> bool:
+    return activation.get("activation") != "relu2"
+
+
 def nvfp4_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:
     """Of (values, scales, global scales) of either, with 16-bit tokens."""
-    return MoE(nvfp4_gate_up(*w13), _nvfp4(*w2), dtype=dtype, numerics=numerics_of_four_bits(), **activation)
+    first = nvfp4_gate_up(*w13) if _is_gated(activation) else _nvfp4(w13[0], w13[1], w13[2].flatten())
+    return MoE(first, _nvfp4(*w2), dtype=dtype, numerics=numerics_of_four_bits(), **activation)
 
 
 def fp8_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:
     """Of (values, scales of blocks of 128 by 128) of either. Tokens are rounded to FP8, with a scale for 128 of a row."""
-    return MoE(fp8_gate_up(*w13), _fp8(*w2), dtype=dtype, tokens="fp8_block", **activation)
+    first = fp8_gate_up(*w13) if _is_gated(activation) else _fp8(*w13)
+    return MoE(first, _fp8(*w2), dtype=dtype, tokens="fp8_block", **activation)
 
 
 def fp8_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP:
@@ -128,7 +143,7 @@ def mxfp4_gated_mlp(gate_up: tuple, down: tuple, dtype: torch.dtype) -> GatedMLP
 
 def plain_experts(w13: torch.Tensor, w2: torch.Tensor, **activation) -> MoE:
     """Of 16-bit weights, with tokens of their type."""
-    return MoE(w13, w2, order="gate_first", **activation)
+    return MoE(w13, w2, order="gate_first" if _is_gated(activation) else None, **activation)
 
 
 def mxfp4_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:

@@ -201,8 +201,9 @@ class MoE(_Layer):
     """Σ over a token's experts e of weight·(down[e]·(activation(gate[e]·x + bias) ∘ (up[e]·x + bias)) + bias).
 
     gate_up: [E, 2·N, K], with `order` their order in it: "gate_first", "up_first" or "interleaved"; or the pair of gate and up,
-    each [E, N, K], without an order; with the activation "relu2" up alone, [E, N, K]. down: [E, K, N]. All are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; the
-    buffers of these names, uint8, are they packed (see pack_grouped) for their device, the only copies of them.
+    each [E, N, K], without an order; with the activation "relu2" up alone, [E, N, K]. down: [E, K, N]. All are float tensors, which are
+    rounded to `dtype`, Nvfp4 or Fp8; the buffers of these names, uint8, are they packed (see pack_grouped) for their device, the only
+    copies of them.
     bias1, bias2: those of gate and up, [E, N] each; of one gate_up bias1 [E, 2·N] alone, in its order. down_bias: [E, K]. They are kept
         in float32, packed with the weights.
     activation and its constants, tokens, numerics, and modules on meta: as in GatedMLP.

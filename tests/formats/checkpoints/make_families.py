@@ -100,7 +100,8 @@ def by_compressed_tensors(name, family, scheme, **options):
     model.config.save_pretrained(HERE / name)
     compressor.update_config(HERE / name)
     exact = made(family, torch.float64, **options)
-    for linear, other in zip(linears, [linear for key, linear in exact.named_modules() if isinstance(linear, torch.nn.Linear) and key != "lm_head"]):
+    others = [linear for key, linear in exact.named_modules() if isinstance(linear, torch.nn.Linear) and key != "lm_head"]
+    for linear, other in zip(linears, others, strict=True):
         other.weight.data = widened(linear).double()
     record_model(name, exact)
 
