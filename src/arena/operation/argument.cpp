@@ -88,7 +88,7 @@ void Arguments::activation(const Activation& activation) {
   }
   const auto* const found = std::find(all_activation_kinds.begin(), all_activation_kinds.end(), activation.kind);
   choice("activation", "of the gate", std::move(kinds), static_cast<std::size_t>(found - all_activation_kinds.begin()));
-  number("alpha", "this and the next two: swiglu_clamped alone", activation.alpha);
+  number("alpha", "this and the next two: of swiglu_clamped; situ has no up_offset", activation.alpha);
   number("limit", "", activation.limit);
   number("up_offset", "", activation.up_offset);
 }
