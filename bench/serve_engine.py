@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 
 import draw_model
 import served_table
@@ -160,11 +161,12 @@ def end(server: subprocess.Popen) -> None:
             continue
 
 
-def measured(engine: str, run: str, folder: pathlib.Path, benchmark: OwnBenchmark, loads: list[tuple[int, int]], given: argparse.Namespace) -> dict:
-    model, option = run.split(":")
+def measure(result: dict, engine: str, folder: pathlib.Path, benchmark: OwnBenchmark, loads: list[tuple[int, int]], given: argparse.Namespace,
+            keep: Callable[[], None]) -> None:
+    """Fills the result of a run, and keeps it after each load."""
+    run, option = f"{result['model']}:{result['option']}", result["option"]
     environment = dict(os.environ, HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", VLLM_USE_FLASHINFER_SAMPLER="0", VLLM_LOGGING_LEVEL="INFO",
                        VLLM_DEEP_GEMM_WARMUP="skip")  # it compiles hundreds of kernels, one after the other
-    result: dict = dict(model=model, option=option, weights="dummy" if given.dummy else "drawn", loads=[])
     begin = time.time()
     with open(f"{given.out}.{run.replace(':', '.')}.log", "w") as log:
         server = subprocess.Popen(command(engine, folder, option, loads, given), stdout=log, stderr=log, env=environment, start_new_session=True)
@@ -175,11 +177,11 @@ def measured(engine: str, run: str, folder: pathlib.Path, benchmark: OwnBenchmar
             for sequences, prompt in loads:
                 benchmark(folder, sequences, prompt, given.new)
                 result["loads"].append(benchmark(folder, sequences, prompt, given.new))
+                keep()
         except Exception as error:  # the other runs are made all the same
             result["failed"] = f"{type(error).__name__}: {error}; see {log.name}"
         finally:
             end(server)
-    return result
 
 
 def said(result: dict, results: list[dict]) -> dict:
@@ -225,17 +227,21 @@ def main() -> None:
     benchmark = OwnBenchmark(given.engine, given.port)
     models = pathlib.Path(os.environ.get("MODELS") or tempfile.mkdtemp())
     results: list[dict] = []
+
+    def keep() -> None:  # an early end loses one load
+        pathlib.Path(given.out).write_text(json.dumps(dict(machine=where, compiled=given.compiled, results=results), indent=1) + "\n")
+
     for run in runs:
-        model = run.partition(":")[0]
+        model, _, option = run.partition(":")
         folder = models / model
         if not (folder / "config.json").exists():
             for other in draw_model.MODELS:  # memory holds one of them
                 shutil.rmtree(models / other, ignore_errors=True)
             subprocess.run([sys.executable, draw_model.__file__, model, str(folder), *(["--empty"] if given.dummy else [])], check=True)
-        results.append(measured(given.engine, run, folder, benchmark, loads, given))
+        results.append(dict(model=model, option=option, weights="dummy" if given.dummy else "drawn", loads=[]))
+        measure(results[-1], given.engine, folder, benchmark, loads, given, keep)
         print(json.dumps(said(results[-1], results)), flush=True)
-        document = dict(machine=where, compiled=given.compiled, results=results)
-        pathlib.Path(given.out).write_text(json.dumps(document, indent=1) + "\n")  # after each run, so that an early end loses nothing
+        keep()
 
 
 if __name__ == "__main__":
