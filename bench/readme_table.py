@@ -17,6 +17,7 @@ import statistics
 
 import grouped_table
 import layer_results
+import served_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -25,6 +26,7 @@ DENSE_FP8 = "dense_fp8_peers_h200_2026-11-23.json.xz"
 PLAIN = "plain_products_h200_2026-11-29.json.xz"
 GROUPED = ("grouped_peers_with_triton_1_h200_2026-11-23.json", "grouped_peers_with_triton_2_h200_2026-11-23.json.xz")
 LAYERS = "whole_layers_h200_2026-11-29.json.xz"
+SERVED_BY_TRANSFORMERS = "served_transformers_h200_2026-11-29.json.xz"
 DECODE = "attention_decode_peers_clusters_h200_2026-11-27.json.xz"
 PREFILL = "attention_fp8_peers_h200_2026-11-27.json.xz"
 
@@ -466,7 +468,8 @@ BLOCKS = [("docs/performance/index.md", "measurements", speed_ups), ("docs/perfo
           ("docs/performance/index.md", "choices", choices), ("docs/performance/index.md", "layers", layer_table),
           ("docs/design/kernels/dual-gemm.md", "measurements", dense_bf16),
           ("docs/design/kernels/nvfp4.md", "measurements", dense_nvfp4), ("docs/design/kernels/attention.md", "measurements", prefill_times),
-          ("docs/design/kernels/grouped-gemm.md", "grouped measurements", grouped_times)]
+          ("docs/design/kernels/grouped-gemm.md", "grouped measurements", grouped_times),
+          ("docs/guides/transformers.md", "served", lambda: served_table.of_transformers(load(SERVED_BY_TRANSFORMERS)))]
 
 
 def is_stale(path, text, is_check):

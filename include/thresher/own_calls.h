@@ -20,9 +20,9 @@ struct thresher_own_dual_gemm {
   /* elements from one row to the next */
   long long c_row_stride;
   int c_format;
-  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped */
+  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped, 3 situ, 4 relu2 */
   int activation;
-  /* this and the next two: swiglu_clamped alone */
+  /* this and the next two: of swiglu_clamped; situ has no up_offset */
   float alpha;
   float limit;
   float up_offset;
@@ -134,9 +134,9 @@ struct thresher_own_grouped_dual_gemm {
   int row_ids_divisor;
   /* of gate and up: 0 separate, 1 gate-first, 2 up-first, 3 interleaved */
   int order;
-  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped */
+  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped, 3 situ, 4 relu2 */
   int activation;
-  /* this and the next two: swiglu_clamped alone */
+  /* this and the next two: of swiglu_clamped; situ has no up_offset */
   float alpha;
   float limit;
   float up_offset;
@@ -238,9 +238,9 @@ struct thresher_own_moe_layer {
   thresher_own_tensor up_global_scales;
   /* [tokens, hidden_size] */
   thresher_own_tensor out;
-  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped */
+  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped, 3 situ, 4 relu2 */
   int activation;
-  /* this and the next two: swiglu_clamped alone */
+  /* this and the next two: of swiglu_clamped; situ has no up_offset */
   float alpha;
   float limit;
   float up_offset;
@@ -274,9 +274,9 @@ struct thresher_own_gated_mlp {
   thresher_own_tensor down;
   /* [tokens, hidden_size] */
   thresher_own_tensor out;
-  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped */
+  /* of the gate: 0 silu, 1 gelu_tanh, 2 swiglu_clamped, 3 situ, 4 relu2 */
   int activation;
-  /* this and the next two: swiglu_clamped alone */
+  /* this and the next two: of swiglu_clamped; situ has no up_offset */
   float alpha;
   float limit;
   float up_offset;
