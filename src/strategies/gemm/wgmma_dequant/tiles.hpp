@@ -113,8 +113,8 @@ constexpr Config exact_decode_16(int matrices) {
           .overlap = Overlap::none};
 }
 
-/// Of one matrix three blocks are together less often at the end of a tile; smaller stages make room for them. Gate and
-/// up take a tenth longer so.
+/// Three blocks are together less often at the end of a tile; smaller stages make room for them. This is for one
+/// matrix: gate and up take a tenth longer so.
 constexpr Config exact_decode_16_in_threes() {
   Config config = exact_decode_16(1);
   config.blocks_per_slot = 2;
