@@ -122,16 +122,21 @@ const HostTensor& VerifiedCalls::weight_of(const Lane& there, std::size_t group,
 }
 
 /// Gives neighbouring rows of one weight other signs, mostly few of them, so that elements here and there seem the
-/// same. Weights of warm calls change, and those of a few groups, always the same, so that the host keeps few copies.
+/// same. Weights of warm calls change, before every one of the first samples and before some of the others. So do those
+/// of a few groups, always the same, so that the host keeps few copies.
 void VerifiedCalls::change_weights(Lane& there, const Batch& batch) {
   constexpr std::size_t groups_per_changed_one = 8;
+  constexpr std::size_t first_warm_samples = 12;
   constexpr std::uint64_t warm_samples_per_change = 3;
   constexpr std::size_t max_bytes = std::size_t{1} << 20;
   Random random(next_seed());
   const std::size_t call = random.below(batch.calls);
   const std::size_t group = plan_.group_of(batch.set_of(call));
   const bool is_one_of_few = (group + secret_seed_) % groups_per_changed_one == 0;
-  if (group == 0 ? random.below(warm_samples_per_change) != 0 : !is_one_of_few) {
+  const auto is_drawn = [&] {
+    return ++there.warm_samples <= first_warm_samples || random.below(warm_samples_per_change) == 0;
+  };
+  if (group == 0 ? !is_drawn() : !is_one_of_few) {
     return;
   }
   std::vector<HostTensor>& weights = there.changed_weights[group];

@@ -106,6 +106,7 @@ class VerifiedCalls final : public Attendant {
     std::vector<std::optional<Recipe>> had;  ///< of each set's last call
     /// Weights that changed since the sets were made, by group; all others are those of `groups_`.
     std::map<std::size_t, std::vector<HostTensor>> changed_weights{};
+    std::size_t warm_samples = 0;
   };
   /// The baseline on one more set of its rig, which takes weights that changed.
   struct Trusted {
