@@ -15,27 +15,25 @@ ScaleLayout layout_of_scales(Format format, RowOrder order) {
 
 bool has_given_scale(Format format) { return format == Format::fp8_tensor || format == Format::nvfp4; }
 
+/// The product ahead of down, of two matrices or of one.
+template <class Product>
+Product first_product(const GatedMlpProblem& problem) noexcept {
+  return {.m = problem.tokens,
+          .n = problem.intermediate_size,
+          .k = problem.hidden_size,
+          .a = problem.x,
+          .b = problem.gate_up,
+          .out = problem.intermediate,
+          .activation = problem.activation};
+}
+
 }  // namespace
 
 DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) noexcept {
-  return {.m = problem.tokens,
-          .n = problem.intermediate_size,
-          .k = problem.hidden_size,
-          .a = problem.x,
-          .b = problem.gate_up,
-          .out = problem.intermediate,
-          .activation = problem.activation};
+  return first_product<DualGemmProblem>(problem);
 }
 
-GemmProblem up_problem(const GatedMlpProblem& problem) noexcept {
-  return {.m = problem.tokens,
-          .n = problem.intermediate_size,
-          .k = problem.hidden_size,
-          .a = problem.x,
-          .b = problem.gate_up,
-          .out = problem.intermediate,
-          .activation = problem.activation};
-}
+GemmProblem up_problem(const GatedMlpProblem& problem) noexcept { return first_product<GemmProblem>(problem); }
 
 GemmProblem down_problem(const GatedMlpProblem& problem) noexcept {
   return {.m = problem.tokens,
