@@ -212,6 +212,16 @@ TH_DEVICE void hold_softmax(float not_negative) {
   }
 }
 
+/// The scores and weights of a work item's first block, ahead of the loop in which scores are a block ahead.
+template <StreamConfig config, typename Operation, typename Tile>
+TH_DEVICE void weigh_first(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
+                           Cursor<config.stages>& keys_at, const OrderedBarrier<config>& turns, Blocks own) {
+  score_alone<config>(operation, tile, memory, keys_at, turns);
+  keys_at.advance();
+  operation.softmax(tile, own.begin);
+  operation.take_weights(tile);
+}
+
 /// One work item of one consumer warpgroup. The scores of block i + 1 and the product of block i with its values are in
 /// flight together. The softmax of block i + 1 runs while that product does.
 template <StreamConfig config, typename Operation, typename Tile>
@@ -219,10 +229,7 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
                       Cursor<config.stages>& keys_at, const OrderedBarrier<config>& turns, Blocks own) {
   using Engine = typename Operation::Engine;
   Cursor<config.stages> values_at = keys_at;
-  score_alone<config>(operation, tile, memory, keys_at, turns);
-  keys_at.advance();
-  operation.softmax(tile, own.begin);
-  operation.take_weights(tile);
+  weigh_first<config>(operation, tile, memory, keys_at, turns, own);
   TH_NO_UNROLL
   for (i32 block = own.begin + 1; block < own.end; ++block) {
     score_beside_product<config>(operation, tile, memory, keys_at, values_at, turns);
@@ -296,10 +303,7 @@ TH_DEVICE void attend_to_codes_ahead(const Operation& operation, Tile& tile, con
                                      Cursor<config.stages>& keys_at, const OrderedBarrier<config>& turns, Blocks own) {
   using Engine = typename Operation::Engine;
   Cursor<config.stages> values_at = keys_at;
-  score_alone<config>(operation, tile, memory, keys_at, turns);
-  keys_at.advance();
-  operation.softmax(tile, own.begin);
-  operation.take_weights(tile);
+  weigh_first<config>(operation, tile, memory, keys_at, turns, own);
   TH_NO_UNROLL
   for (i32 block = own.begin + 1; block < own.end; ++block) {
     score_beside_product<config>(operation, tile, memory, keys_at, values_at, turns);
