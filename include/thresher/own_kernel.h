@@ -239,6 +239,19 @@ THRESHER_OWN_FUNCTION int thresher_own_integer(const thresher_own_tensor* tensor
   return ((const int*)tensor->values)[place];
 }
 
+/* The expert that owns a row, by offsets int32 [experts + 1]; `experts` where none does. */
+THRESHER_OWN_FUNCTION long long thresher_own_expert_of(const thresher_own_tensor* offsets, long long experts,
+                                                       long long row) {
+  long long expert = 0;
+  if (row < thresher_own_integer(offsets, 0)) {
+    return experts;
+  }
+  while (expert < experts && row >= thresher_own_integer(offsets, expert + 1)) {
+    ++expert;
+  }
+  return expert;
+}
+
 /* The scale of an element of a matrix, or of matrix `index` of a stack; 1 without scales. */
 THRESHER_OWN_FUNCTION float thresher_own_block_scale(const thresher_own_tensor* tensor, long long index, long long row,
                                                      long long column) {

@@ -6,11 +6,8 @@ extern "C" __global__ void naive(thresher_own_grouped_gemm call) {
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < call.rows * call.n; i += step) {
     const long long row = i / call.n;
     const long long column = i % call.n;
-    long long expert = 0;
-    while (expert < call.experts && row >= thresher_own_integer(&call.offsets, expert + 1)) {
-      ++expert;
-    }
-    if (expert == call.experts || row < thresher_own_integer(&call.offsets, 0)) {
+    const long long expert = thresher_own_expert_of(&call.offsets, call.experts, row);
+    if (expert == call.experts) {
       continue;  // no expert owns the row
     }
     float sum = 0;
