@@ -323,8 +323,8 @@ inline std::vector<Config> in_static_tiles(const Config& config, std::int64_t ro
   return found;
 }
 
-/// The narrowest tile for as many groups as have rows, where its layouts of static tiles divide K. None in FP8: there
-/// clusters without a tile, of which an expert-parallel layer has most, cost more than the others save.
+/// The narrowest tile for as many groups as have rows, where its layouts of static tiles divide K. None in FP8, where
+/// whole layers gained nothing by it.
 inline std::vector<Config> in_split_tiles(const Config& config, double groups, std::int64_t n) {
   constexpr int tokens = 16;
   std::vector<Config> found;
