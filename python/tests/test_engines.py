@@ -1049,7 +1049,7 @@ def test_sglang_linear_layers(sglang, format, kind, rows, products):
     assert "ThresherLinearMethod" in sglang.layers["linear"].WEIGHT_LOADER_V2_SUPPORTED
     config = sglang_config(sglang, format)
     layer = getattr(sglang.layers["linear"], kind)(K, rows, False, config, "model.layers.0.self_attn.some_proj")
-    assert layer.quant_method.quant_config is config and layer.quant_method.most_rows() == 8192
+    assert layer.quant_method.quant_config is config and layer.quant_method.max_rows() == 8192
     expect_linear(layer, format, rows)
     assert len(layer.thresher.parts) == (products or {}).get(format, 1)
 

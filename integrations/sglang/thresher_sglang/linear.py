@@ -21,7 +21,7 @@ class ThresherLinearMethod(engines.LinearMethod, LinearMethodBase):
         super().__init__(own, format)
         self.quant_config = own.quant_config  # loaders and models read the size of blocks there
 
-    def most_rows(self) -> int:
+    def max_rows(self) -> int:
         return max(get_schedule().chunked_prefill_size or 0, 1)
 
     def adds_bias(self, layer) -> bool:

@@ -7,7 +7,7 @@ from vllm.model_executor.layers.quantization.fp8 import Fp8MoEMethod
 from vllm.model_executor.layers.quantization.modelopt import ModelOptNvFp4FusedMoE
 from vllm.model_executor.layers.quantization.mxfp4 import GptOssMxfp4MoEMethod
 
-from .linear import most_rows
+from .linear import max_rows
 
 # The names of vLLM's activations that thresher has; SwiGLU of OpenAI's models with gate and up one behind the other is SiLU with a
 # limit, alpha and an offset.
@@ -37,7 +37,7 @@ class _Method:
                        apply_router_weight_on_input=(bool(layer.apply_router_weight_on_input), False),
                        use_all2all_kernels=(bool(parallel.use_all2all_kernels), False), lora=(bool(self.moe.is_lora_enabled), False))
         self.activation(layer)
-        self.most_rows = most_rows()
+        self.max_rows = max_rows()
         super().create_weights(layer, *arguments, **named)
 
     def activation(self, layer) -> dict:
@@ -45,7 +45,7 @@ class _Method:
 
     def process_weights_after_loading(self, layer) -> None:
         activation = self.activation(layer)
-        engines.release(layer, lambda: self.experts(layer, **activation), *self.parameters, rows=self.most_rows,
+        engines.release(layer, lambda: self.experts(layer, **activation), *self.parameters, rows=self.max_rows,
                         choices=self.moe.experts_per_token)
 
     def get_fused_moe_quant_config(self, layer) -> None:

@@ -16,7 +16,7 @@ from vllm.model_executor.layers.linear import (
 KINDS = (ReplicatedLinear, ColumnParallelLinear, MergedColumnParallelLinear, QKVParallelLinear, RowParallelLinear)
 
 
-def most_rows() -> int:
+def max_rows() -> int:
     """Tokens of a step at the most."""
     scheduler = getattr(get_current_vllm_config_or_none(), "scheduler_config", None)
     return getattr(scheduler, "max_num_batched_tokens", None) or 1
@@ -32,8 +32,8 @@ def is_taken(layer, prefix: str) -> bool:
 
 @register_weight_loader_v2_supported_method
 class LinearMethod(engines.LinearMethod, LinearMethodBase):
-    def most_rows(self) -> int:
-        return most_rows()
+    def max_rows(self) -> int:
+        return max_rows()
 
     def adds_bias(self, layer) -> bool:
         return super().adds_bias(layer) and not (isinstance(layer, RowParallelLinear) and layer.tp_rank > 0)

@@ -258,7 +258,7 @@ class LinearMethod:
         self.own = own
         self.format = format
 
-    def most_rows(self) -> int:
+    def max_rows(self) -> int:
         """Tokens of a step at the most."""
         return 1
 
@@ -268,7 +268,7 @@ class LinearMethod:
 
     def create_weights(self, layer: Any, input_size_per_partition: int, output_partition_sizes: list[int], input_size: int,
                        output_size: int, params_dtype: torch.dtype, **named: Any) -> None:
-        self.rows, self.dtype, self.rows_at_most = output_partition_sizes, params_dtype, self.most_rows()
+        self.rows, self.dtype, self.rows_at_most = output_partition_sizes, params_dtype, self.max_rows()
         self.own.create_weights(layer, input_size_per_partition=input_size_per_partition, output_partition_sizes=output_partition_sizes,
                                 input_size=input_size, output_size=output_size, params_dtype=params_dtype, **named)
 
