@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -202,17 +203,18 @@ def machine(engine: str) -> dict:
                 gpu=told("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"), processors=os.cpu_count(), **versions)
 
 
-def loads_of(text: str | None) -> list[tuple[int, int]]:
-    if text is None:
-        return [(sequences, prompt) for prompt in PROMPTS for sequences in SEQUENCES]
-    return [tuple(map(int, one.split("x"))) for one in text.split(",")]  # type: ignore[misc]
+def loads_of(text: str) -> list[tuple[int, int]]:
+    found = [re.fullmatch(r"([1-9][0-9]*)x([1-9][0-9]*)", one) for one in text.split(",")]
+    if None in found:
+        raise argparse.ArgumentTypeError(f"{text} is no list of SEQUENCESxPROMPT, as in 1x1024,8x8192")
+    return [(int(one[1]), int(one[2])) for one in found if one]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engine", choices=sorted(OPTIONS))
     parser.add_argument("--out", required=True)
-    parser.add_argument("--loads")
+    parser.add_argument("--loads", type=loads_of, default=[(sequences, prompt) for prompt in PROMPTS for sequences in SEQUENCES])
     parser.add_argument("--new", type=int, default=NEW)
     parser.add_argument("--dummy", action="store_true")
     parser.add_argument("--compiled", action="store_true")
@@ -223,7 +225,7 @@ def main() -> None:
     for run in runs:
         if run not in all_runs(given.engine):
             parser.error(f"{run} is none of {', '.join(all_runs(given.engine))}")
-    loads, where = loads_of(given.loads), machine(given.engine)
+    loads, where = given.loads, machine(given.engine)
     benchmark = OwnBenchmark(given.engine, given.port)
     models = pathlib.Path(os.environ.get("MODELS") or tempfile.mkdtemp())
     results: list[dict] = []

@@ -300,11 +300,18 @@ def run(name: str, arguments) -> dict:
     return result
 
 
+def counts_of(text: str) -> list[int]:
+    counts = text.split(",")
+    if not all(one.isdecimal() and int(one) > 0 for one in counts):
+        raise argparse.ArgumentTypeError(f"{text} is no list of numbers from 1 on, as in 1,8,64")
+    return [int(one) for one in counts]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL", help=", ".join(MODELS))
     parser.add_argument("--out", required=True)
-    parser.add_argument("--batches", default=[1, 8, 64], type=lambda text: [int(one) for one in text.split(",")])
+    parser.add_argument("--batches", default=[1, 8, 64], type=counts_of)
     parser.add_argument("--prompt", type=int, default=256)
     parser.add_argument("--new", type=int, default=64)
     parser.add_argument("--layers", type=int, help="of each model, in place of its own number")
